@@ -1,1 +1,12 @@
-//! firn-source
+//! Files, positions, the symbol interner and the line index: what every later room needs to say *where* and *by what name*.
+//!
+//! Nothing here knows any syntax. Symbols and files live as long as the process: both are small beside what is
+//! evaluated from them, and a `'static` name can be handed to any thread without counting.
+
+mod file;
+mod symbol;
+mod symbol_map;
+
+pub use file::{Location, Origin, Pos, SourceFile};
+pub use symbol::Symbol;
+pub use symbol_map::SymbolMap;

@@ -1,0 +1,122 @@
+//! The symbol interner: attribute and variable names as 32-bit numbers, process wide.
+//!
+//! Invariant: a symbol's number is never reused and its bytes never change, so equality of symbols is equality of
+//! names. Numbers depend on the order of first use and must not reach anything printed, stored or digested (M5).
+
+use hashbrown::HashTable;
+use std::fmt;
+use std::hash::Hasher;
+use std::sync::{Mutex, OnceLock};
+
+/// An interned name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Symbol(u32);
+
+const CHUNK_BITS: u32 = 12;
+const CHUNK: usize = 1 << CHUNK_BITS;
+const CHUNKS: usize = 1 << 14;
+const SHARDS: usize = 16;
+
+type Chunk = Box<[OnceLock<&'static [u8]>]>;
+
+/// Names by number, in chunks that never move, so reading takes no lock.
+static NAMES: [OnceLock<Chunk>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
+
+struct Interner {
+    table: HashTable<(u64, u32)>,
+}
+
+static SHARD: [Mutex<Interner>; SHARDS] = [const { Mutex::new(Interner { table: HashTable::new() }) }; SHARDS];
+static NEXT: Mutex<u32> = Mutex::new(0);
+
+fn hash(name: &[u8]) -> u64 {
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write(name);
+    hasher.finish()
+}
+
+impl Symbol {
+    /// The symbol for `name`, made on first use.
+    pub fn intern(name: &[u8]) -> Symbol {
+        let h = hash(name);
+        let shard = &SHARD[(h >> 32) as usize % SHARDS];
+        let mut interner = shard.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(&(_, id)) = interner.table.find(h, |&(hh, id)| hh == h && Symbol(id).as_bytes() == name) {
+            return Symbol(id);
+        }
+        let id = Symbol::publish(name);
+        interner.table.insert_unique(h, (h, id), |&(hh, _)| hh);
+        Symbol(id)
+    }
+
+    fn publish(name: &[u8]) -> u32 {
+        let mut next = NEXT.lock().unwrap_or_else(|e| e.into_inner());
+        let id = *next;
+        let chunk = NAMES.get((id >> CHUNK_BITS) as usize).expect("fewer than 2^26 distinct names");
+        let slots = chunk.get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect());
+        let copy: &'static [u8] = Box::leak(name.into());
+        slots[id as usize & (CHUNK - 1)].set(copy).expect("a symbol number is given out once");
+        *next = id + 1;
+        id
+    }
+
+    /// The name's bytes.
+    #[inline]
+    pub fn as_bytes(self) -> &'static [u8] {
+        NAMES[(self.0 >> CHUNK_BITS) as usize]
+            .get()
+            .and_then(|chunk| chunk[self.0 as usize & (CHUNK - 1)].get())
+            .expect("a symbol is published before it is handed out")
+    }
+
+    /// The name for messages; bytes that are not UTF-8 are replaced.
+    pub fn to_str(self) -> std::borrow::Cow<'static, str> {
+        String::from_utf8_lossy(self.as_bytes())
+    }
+
+    /// The symbol's number: fast to compare and search, meaningless outside this process.
+    #[inline]
+    pub fn id(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Debug for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.to_str())
+    }
+}
+
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_str())
+    }
+}
+
+impl From<&str> for Symbol {
+    fn from(name: &str) -> Symbol {
+        Symbol::intern(name.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_names_are_one_symbol_on_every_thread() {
+        let names: Vec<String> = (0..20_000).map(|i| format!("name-{}", i % 5_000)).collect();
+        let all: Vec<Vec<Symbol>> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| names.iter().map(|n| Symbol::intern(n.as_bytes())).collect())).collect();
+            threads.into_iter().map(|t| t.join().expect("no panic")).collect()
+        });
+        assert!(all.windows(2).all(|w| w[0] == w[1]));
+        assert!(all[0].iter().zip(&names).all(|(s, n)| s.as_bytes() == n.as_bytes()));
+    }
+
+    #[test]
+    fn names_are_bytes() {
+        assert_eq!(Symbol::intern(b"\xff\x00a").as_bytes(), b"\xff\x00a");
+    }
+}
