@@ -1,0 +1,230 @@
+//! The ATerm form, written into one buffer: the `.drv` file itself, and the variants that are only hashed.
+//!
+//! NIX: output names, input paths and the system are written without escaping, so a quote in them yields a file that
+//! does not read back; Nix does the same.
+
+use super::{Derivation, InputNode, Output, STRUCTURED_ATTRS};
+use crate::context::OutputName;
+use crate::encoding::base16_into;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hash::Format;
+use crate::store_dir::StoreDir;
+
+/// What stands in place of the paths of input derivations when hashing.
+pub(super) struct HashedInput<'a> {
+    pub hash: [u8; 32],
+    pub outputs: HashedOutputs<'a>,
+}
+
+/// Outputs named beside a hashed input.
+pub(super) enum HashedOutputs<'a> {
+    /// As in the derivation.
+    Of(&'a InputNode),
+    /// Just `out`, whatever it was called.
+    Out,
+}
+
+/// Which of the three texts is wanted.
+#[derive(Clone, Copy)]
+pub(super) struct Variant<'a> {
+    /// Leave output paths empty, in the outputs and in the variables named like outputs.
+    pub mask_outputs: bool,
+    /// Replace the input derivations, in hash order.
+    pub inputs: Option<&'a [HashedInput<'a>]>,
+}
+
+impl Derivation {
+    /// Appends the contents of the `.drv` file.
+    pub fn write_aterm(&self, dir: &StoreDir, out: &mut Vec<u8>) -> Result<()> {
+        self.write_variant(dir, Variant { mask_outputs: false, inputs: None }, out)
+    }
+
+    /// The contents of the `.drv` file.
+    pub fn to_aterm(&self, dir: &StoreDir) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.write_aterm(dir, &mut out)?;
+        Ok(out)
+    }
+
+    pub(super) fn write_variant(&self, dir: &StoreDir, variant: Variant<'_>, out: &mut Vec<u8>) -> Result<()> {
+        out.reserve(self.size_hint(dir));
+        if self.has_dynamic_inputs() {
+            out.extend_from_slice(b"DrvWithVersion(\"xp-dyn-drv\",");
+        } else {
+            out.extend_from_slice(b"Derive(");
+        }
+        self.write_outputs(dir, variant.mask_outputs, out)?;
+        out.push(b',');
+        match variant.inputs {
+            None => list(self.input_drvs.iter(), out, |(path, node), out| {
+                out.extend_from_slice(b"(\"");
+                dir.print_into(path, out);
+                out.extend_from_slice(b"\",");
+                write_node(node, out);
+                out.push(b')');
+            }),
+            Some(inputs) => list(inputs.iter(), out, |input, out| {
+                out.extend_from_slice(b"(\"");
+                base16_into(&input.hash, out);
+                out.extend_from_slice(b"\",");
+                match input.outputs {
+                    HashedOutputs::Of(node) => write_node(node, out),
+                    HashedOutputs::Out => out.extend_from_slice(b"[\"out\"]"),
+                }
+                out.push(b')');
+            }),
+        }
+        out.push(b',');
+        list(self.input_srcs.iter(), out, |path, out| {
+            out.push(b'"');
+            dir.print_into(path, out);
+            out.push(b'"');
+        });
+        out.push(b',');
+        raw_string(&self.system, out);
+        out.push(b',');
+        string(&self.builder, out);
+        out.push(b',');
+        list(self.args.iter(), out, |arg, out| string(arg, out));
+        out.push(b',');
+        self.write_env(variant.mask_outputs, out)?;
+        out.push(b')');
+        Ok(())
+    }
+
+    fn size_hint(&self, dir: &StoreDir) -> usize {
+        let path = dir.as_bytes().len() + 64;
+        let args: usize = self.args.iter().map(|a| a.len() + 3).sum();
+        let text = self.env.byte_len() + self.structured_attrs.as_ref().map_or(0, Vec::len);
+        let paths = self.outputs.len() + self.input_drvs.len() + self.input_srcs.len();
+        256 + paths * path + args + text + text / 8 + self.env.len() * 7
+    }
+
+    fn write_outputs(&self, dir: &StoreDir, mask: bool, out: &mut Vec<u8>) -> Result<()> {
+        out.push(b'[');
+        for (i, (name, output)) in self.outputs.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            out.push(b'(');
+            raw_string(name, out);
+            out.extend_from_slice(b",\"");
+            if !mask && let Some(path) = output.path(dir, &self.name, name)? {
+                dir.print_into(&path, out);
+            }
+            out.extend_from_slice(b"\",\"");
+            match output {
+                Output::InputAddressed(_) | Output::Deferred => out.extend_from_slice(b"\",\""),
+                Output::Fixed(address) => {
+                    address.write_method_algorithm(out);
+                    out.extend_from_slice(b"\",\"");
+                    address.hash.write(Format::Base16, false, out);
+                }
+                Output::Floating(method, algorithm) | Output::Impure(method, algorithm) => {
+                    out.extend_from_slice(method.prefix().as_bytes());
+                    out.extend_from_slice(algorithm.name().as_bytes());
+                    out.extend_from_slice(b"\",\"");
+                    if matches!(output, Output::Impure(..)) {
+                        out.extend_from_slice(b"impure");
+                    }
+                }
+            }
+            out.extend_from_slice(b"\")");
+        }
+        out.push(b']');
+        Ok(())
+    }
+
+    fn write_env(&self, mask: bool, out: &mut Vec<u8>) -> Result<()> {
+        if self.env.get(STRUCTURED_ATTRS).is_some() {
+            return Err(Error::new(
+                ErrorKind::Other,
+                &[b"Cannot have an environment variable named '__json'. This key is reserved for encoding structured \
+                    attrs"],
+            ));
+        }
+        let mut json = self.structured_attrs.as_deref();
+        let mut first = true;
+        let mut variable = |name: &[u8], value: &[u8], out: &mut Vec<u8>| {
+            out.extend_from_slice(if first { b"(" } else { b",(" });
+            first = false;
+            string(name, out);
+            out.push(b',');
+            string(if mask && self.outputs.contains_key(name) { b"" } else { value }, out);
+            out.push(b')');
+        };
+        out.push(b'[');
+        for (name, value) in self.env.iter() {
+            if name > STRUCTURED_ATTRS
+                && let Some(json) = json.take()
+            {
+                variable(STRUCTURED_ATTRS, json, out);
+            }
+            variable(name, value, out);
+        }
+        if let Some(json) = json {
+            variable(STRUCTURED_ATTRS, json, out);
+        }
+        out.push(b']');
+        Ok(())
+    }
+}
+
+fn list<T>(items: impl Iterator<Item = T>, out: &mut Vec<u8>, mut each: impl FnMut(T, &mut Vec<u8>)) {
+    out.push(b'[');
+    for (i, item) in items.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        each(item, out);
+    }
+    out.push(b']');
+}
+
+fn write_node(node: &InputNode, out: &mut Vec<u8>) {
+    let names = |out: &mut Vec<u8>| list(node.outputs.iter(), out, |name: &OutputName, out| raw_string(name, out));
+    if node.dynamic.is_empty() {
+        return names(out);
+    }
+    out.push(b'(');
+    names(out);
+    out.push(b',');
+    list(node.dynamic.iter(), out, |(name, child), out| {
+        out.push(b'(');
+        raw_string(name, out);
+        out.push(b',');
+        write_node(child, out);
+        out.push(b')');
+    });
+    out.push(b')');
+}
+
+fn raw_string(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    out.extend_from_slice(text);
+    out.push(b'"');
+}
+
+/// For each byte, the letter after the backslash, or 0 where the byte stands for itself.
+const ESCAPES: [u8; 256] = {
+    let mut map = [0; 256];
+    map[b'"' as usize] = b'"';
+    map[b'\\' as usize] = b'\\';
+    map[b'\n' as usize] = b'n';
+    map[b'\r' as usize] = b'r';
+    map[b'\t' as usize] = b't';
+    map
+};
+
+/// PERF: copies runs between escapes; most strings are one run.
+fn string(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|c| ESCAPES[usize::from(*c)] != 0) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(&[b'\\', ESCAPES[usize::from(rest[at])]]);
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}

@@ -1,0 +1,84 @@
+//! The one error of this crate: a kind (who catches it) and Nix's message (bytes, because it quotes program strings).
+//!
+//! Kinds mirror the classes that Nix's callers tell apart; the evaluator adds positions and traces.
+
+use std::{fmt, io};
+
+/// What sort of failure this is; Nix catches some of these by class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A hash that does not parse or has the wrong size.
+    BadHash,
+    /// A name that may not stand after the digest of a store path.
+    BadStorePathName,
+    /// A string that is not a store path.
+    BadStorePath,
+    /// A string-context element in no known form.
+    BadContext,
+    /// Malformed text: ATerm, base 16/32/64.
+    Format,
+    /// Malformed archive.
+    Serialisation,
+    /// A word outside the set of known words (algorithm, method).
+    Usage,
+    /// The reader or writer given by the caller failed.
+    Io,
+    /// Everything that Nix raises as a plain error.
+    Other,
+}
+
+/// A failure with Nix's wording. One word wide, so that `Result` stays small on hot paths.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: Vec<u8>,
+    source: Option<io::Error>,
+}
+
+/// Shorthand used throughout the crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error whose message is the concatenation of `parts`.
+    #[cold]
+    pub fn new(kind: ErrorKind, parts: &[&[u8]]) -> Self {
+        Error(Box::new(Inner { kind, message: parts.concat(), source: None }))
+    }
+
+    /// The class of the failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The message as bytes, exactly as Nix words it (without `error: `).
+    pub fn message(&self) -> &[u8] {
+        &self.0.message
+    }
+
+    /// The I/O error behind an [`ErrorKind::Io`].
+    pub fn into_io(self) -> Option<io::Error> {
+        self.0.source
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(source: io::Error) -> Self {
+        let message = source.to_string().into_bytes();
+        Error(Box::new(Inner { kind: ErrorKind::Io, message, source: Some(source) }))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0.message))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}({})", self.0.kind, self)
+    }
+}
+
+impl std::error::Error for Error {}
