@@ -1,1 +1,37 @@
-//! firn-host
+//! The only door outward: files, directories, environment, clock and search path.
+//!
+//! A [`World`] answers raw, a [`Snapshot`] of it answers each question once per run and in Nix's terms, and wrappers
+//! around that [`Host`] refuse ([`Restricted`]) or write down ([`Recording`]) what evaluation asks. Every answer,
+//! absence and failure included, has a digest: it is an [`Observation`]. Nothing here evaluates.
+
+mod digest;
+mod error;
+mod fault;
+mod file;
+mod host;
+mod memory;
+mod observation;
+mod path;
+mod real;
+mod recording;
+mod resolve;
+mod restricted;
+mod search;
+mod snapshot;
+mod world;
+
+pub use digest::Digest;
+pub use error::{Action, Errno, HostError, Mode, Part};
+pub use fault::{Faulty, Operation};
+pub use file::{Entry, FileContent, FileType, Listing, Stamp, Stat};
+pub use host::{Follow, Host};
+pub use memory::MemoryWorld;
+pub use observation::{Durability, Observation, Question};
+pub use path::AbsPath;
+pub use real::RealWorld;
+pub use recording::{Recording, Sink};
+pub use resolve::must_be_dir;
+pub use restricted::Restricted;
+pub use search::{DefaultPaths, EntrySource, Found, LocalOnly, PseudoUrl, SearchEntry, SearchPath, tarball_url};
+pub use snapshot::{MemoryHost, RealHost, Snapshot};
+pub use world::{Home, ListFault, ReadFault, World};

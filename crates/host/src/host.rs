@@ -1,0 +1,161 @@
+//! `Host`: the questions evaluation may ask of the outside, answered the way Nix's file-system accessor answers them.
+//!
+//! The first six methods never follow links: a caller that means to follow asks [`Host::resolve_symlinks`] first, as
+//! Nix does. The rest are built from them, and wrappers override one only to answer it as a whole.
+
+use std::sync::Arc;
+
+use crate::search::{EntrySource, Found, SearchPath};
+use crate::{AbsPath, Entry, FileContent, FileType, HostError, Listing, Stat, resolve};
+
+/// How far links are followed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Follow {
+    /// Every component, the last included.
+    Full,
+    /// Every component but the last.
+    Ancestors,
+}
+
+/// The door outward. One host serves one run; within a run the same question has the same answer.
+///
+/// ```
+/// use firn_host::{AbsPath, Host, MemoryHost, MemoryWorld};
+/// let world = MemoryWorld::new();
+/// world.write("/src/default.nix", "1 + 1");
+/// let host = MemoryHost::new(world);
+/// let file = host.resolve_expr_path(&AbsPath::new(b"/src")?)?;
+/// assert_eq!(file.as_bytes(), b"/src/default.nix");
+/// assert_eq!(host.read_file(&file)?.bytes(), b"1 + 1");
+/// let missing = host.read_file(&AbsPath::new(b"/src/x")?).unwrap_err();
+/// assert_eq!(missing.to_string(), "path '/src/x' does not exist");
+/// # Ok::<(), firn_host::HostError>(())
+/// ```
+pub trait Host: Send + Sync {
+    /// Type and state of what is at the path; none if nothing is.
+    fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError>;
+
+    /// The bytes of a regular file.
+    fn read_file(&self, path: &AbsPath) -> Result<FileContent, HostError>;
+
+    /// The entries of a directory.
+    fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError>;
+
+    /// The target of a link, as written in it.
+    fn read_link(&self, path: &AbsPath) -> Result<Arc<[u8]>, HostError>;
+
+    /// The value of an environment variable; none if unset.
+    fn env(&self, name: &[u8]) -> Option<Arc<[u8]>>;
+
+    /// Seconds since 1970 when this run first asked.
+    fn current_time(&self) -> i64;
+
+    /// The home directory, as `~` in a path literal means it.
+    fn home(&self) -> Result<Arc<[u8]>, HostError>;
+
+    /// The directory the process runs in.
+    fn current_dir(&self) -> Result<AbsPath, HostError>;
+
+    /// Fails if pure or restricted evaluation may not see the path. Asks nothing of the disk.
+    fn check_access(&self, _path: &AbsPath) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    /// The type of what is at the path; none if nothing is.
+    fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {
+        Ok(self.lstat(path)?.map(|stat| stat.file_type))
+    }
+
+    /// As [`Host::file_type`], for callers that need something to be there (`readFileType`).
+    fn existing_type(&self, path: &AbsPath) -> Result<FileType, HostError> {
+        self.file_type(path)?.ok_or_else(|| HostError::NotFound(path.clone()))
+    }
+
+    /// One name of a listing, for callers that look at no other; none if the directory does not have it.
+    fn dir_entry(&self, dir: &AbsPath, name: &[u8]) -> Result<Option<Entry>, HostError> {
+        Ok(self.read_dir(dir)?.get(name).cloned())
+    }
+
+    /// The path with its links resolved. What does not exist is kept as it is written.
+    fn resolve_symlinks(&self, path: &AbsPath, follow: Follow) -> Result<AbsPath, HostError> {
+        resolve::resolve_symlinks(self, path, follow)
+    }
+
+    /// The file that `import` of this path reads: links of the path itself followed, a directory's `default.nix`.
+    fn resolve_expr_path(&self, path: &AbsPath) -> Result<AbsPath, HostError> {
+        resolve::resolve_expr_path(self, path)
+    }
+
+    /// `builtins.pathExists`: links above are followed. `must_be_dir` (see [`must_be_dir`](crate::must_be_dir)) follows
+    /// the last one too and wants a directory.
+    fn path_exists(&self, path: &AbsPath, must_be_dir: bool) -> Result<bool, HostError> {
+        resolve::path_exists(self, path, must_be_dir)
+    }
+
+    /// Where the search path has `name`, as `<name>` and `builtins.findFile` look it up.
+    fn find_file(&self, search: &SearchPath, name: &[u8], entries: &dyn EntrySource) -> Result<Found, HostError> {
+        search.find(self, name, entries)
+    }
+}
+
+macro_rules! forward_host {
+    ($($kind:ty),*) => {$(
+        impl<H: Host + ?Sized> Host for $kind {
+            fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
+                (**self).lstat(path)
+            }
+            fn read_file(&self, path: &AbsPath) -> Result<FileContent, HostError> {
+                (**self).read_file(path)
+            }
+            fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {
+                (**self).read_dir(path)
+            }
+            fn read_link(&self, path: &AbsPath) -> Result<Arc<[u8]>, HostError> {
+                (**self).read_link(path)
+            }
+            fn env(&self, name: &[u8]) -> Option<Arc<[u8]>> {
+                (**self).env(name)
+            }
+            fn current_time(&self) -> i64 {
+                (**self).current_time()
+            }
+            fn home(&self) -> Result<Arc<[u8]>, HostError> {
+                (**self).home()
+            }
+            fn current_dir(&self) -> Result<AbsPath, HostError> {
+                (**self).current_dir()
+            }
+            fn check_access(&self, path: &AbsPath) -> Result<(), HostError> {
+                (**self).check_access(path)
+            }
+            fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {
+                (**self).file_type(path)
+            }
+            fn existing_type(&self, path: &AbsPath) -> Result<FileType, HostError> {
+                (**self).existing_type(path)
+            }
+            fn dir_entry(&self, dir: &AbsPath, name: &[u8]) -> Result<Option<Entry>, HostError> {
+                (**self).dir_entry(dir, name)
+            }
+            fn resolve_symlinks(&self, path: &AbsPath, follow: Follow) -> Result<AbsPath, HostError> {
+                (**self).resolve_symlinks(path, follow)
+            }
+            fn resolve_expr_path(&self, path: &AbsPath) -> Result<AbsPath, HostError> {
+                (**self).resolve_expr_path(path)
+            }
+            fn path_exists(&self, path: &AbsPath, must_be_dir: bool) -> Result<bool, HostError> {
+                (**self).path_exists(path, must_be_dir)
+            }
+            fn find_file(
+                &self,
+                search: &SearchPath,
+                name: &[u8],
+                entries: &dyn EntrySource,
+            ) -> Result<Found, HostError> {
+                (**self).find_file(search, name, entries)
+            }
+        }
+    )*};
+}
+
+forward_host!(Arc<H>, Box<H>, &H);

@@ -1,0 +1,231 @@
+//! `Observation`: one question to the outside and the digest of its answer: what a memo entry depends on (spec L2.3).
+//!
+//! [`Question::ask`] asks again, so that whoever verifies an entry needs no knowledge of how each kind is answered.
+//! Digests name no checkout: paths in an answer are folded in as seen from the path that was asked about.
+
+use std::sync::Arc;
+
+use crate::digest::Fold;
+use crate::file::type_tag;
+use crate::search::{EntrySource, Found, PseudoUrl, SearchPath};
+use crate::{AbsPath, Digest, Entry, FileContent, FileType, Follow, Host, HostError, Listing, Stat};
+
+/// How long an answer may be trusted (spec L2.6).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Durability {
+    /// Time, environment, network: asked afresh every run; time and network are never kept.
+    Low,
+    /// Local files, and absence anywhere: verified every run.
+    Medium,
+    /// Inside store paths and locked trees: verified once.
+    High,
+}
+
+/// What was asked. The last five are answered outside this crate and noted with [`Observation::new`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Question {
+    /// The bytes of a file.
+    File(AbsPath),
+    /// All entries of a directory.
+    Directory(AbsPath),
+    /// One name in a directory.
+    DirectoryEntry(AbsPath, Arc<[u8]>),
+    /// The type, links not followed.
+    Type(AbsPath),
+    /// The type and whether it is executable: what an archive of it would say.
+    Stat(AbsPath),
+    /// The target of a link.
+    Link(AbsPath),
+    /// The path with links resolved.
+    Resolve(AbsPath, Follow),
+    /// The file that `import` reads.
+    ExprPath(AbsPath),
+    /// Whether `pathExists`; the flag asks for a directory.
+    Exists(AbsPath, bool),
+    /// An environment variable.
+    Env(Arc<[u8]>),
+    /// Where the search path has a name.
+    SearchPath(SearchPath, Arc<[u8]>),
+    /// The clock.
+    Time,
+    /// The home directory.
+    Home,
+    /// The directory the process runs in.
+    CurrentDir,
+    /// The system evaluated for.
+    System,
+    /// A setting that changes what expressions mean, by name.
+    Setting(Arc<[u8]>),
+    /// A fetched tree, by its reference.
+    Tree(Arc<[u8]>),
+    /// Validity and content of a store path.
+    StorePath(Arc<[u8]>),
+    /// The path of a built output: derivation and output name.
+    Output(Arc<[u8]>, Arc<[u8]>),
+}
+
+/// A question, the digest of its answer, and how long that may be trusted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Observation {
+    /// What was asked.
+    pub question: Question,
+    /// The digest of what was answered.
+    pub digest: Digest,
+    /// How long the answer may be trusted.
+    pub durability: Durability,
+}
+
+impl Observation {
+    /// An observation made outside this crate, by a fetcher, a store or the settings.
+    pub fn new(question: Question, digest: Digest, durability: Durability) -> Observation {
+        Observation { question, digest, durability }
+    }
+
+    /// The digest of an answer that is plain bytes, for questions answered outside this crate.
+    pub fn digest_bytes(answer: Option<&[u8]>) -> Digest {
+        digest_option("bytes", answer)
+    }
+}
+
+impl Question {
+    /// The path the question is about, if it is about one.
+    pub fn path(&self) -> Option<&AbsPath> {
+        use Question::*;
+        match self {
+            File(path) | Directory(path) | DirectoryEntry(path, _) | Type(path) | Stat(path) | Link(path)
+            | Resolve(path, _) | ExprPath(path) | Exists(path, _) => Some(path),
+            Env(_) | SearchPath(..) | Time | Home | CurrentDir | System | Setting(_) | Tree(_) | StorePath(_)
+            | Output(..) => None,
+        }
+    }
+
+    /// Asks the host again and digests the answer. None for questions this crate cannot answer, among them a search
+    /// path lookup that would have to fetch something.
+    pub fn ask(&self, host: &(impl Host + ?Sized)) -> Option<Digest> {
+        use Question::*;
+        Some(match self {
+            File(path) => digest_file(path, &host.read_file(path)),
+            Directory(path) => digest_listing(path, &host.read_dir(path)),
+            DirectoryEntry(path, name) => digest_entry(path, &host.dir_entry(path, name)),
+            Type(path) => digest_type(path, &host.file_type(path)),
+            Stat(path) => digest_stat(path, &host.lstat(path)),
+            Link(path) => digest_link(path, &host.read_link(path)),
+            Resolve(path, follow) => digest_path("resolve", path, &host.resolve_symlinks(path, *follow)),
+            ExprPath(path) => digest_path("import", path, &host.resolve_expr_path(path)),
+            Exists(path, must_be_dir) => digest_exists(path, &host.path_exists(path, *must_be_dir)),
+            Env(name) => digest_option("env", host.env(name).as_deref()),
+            SearchPath(search, name) => {
+                let fetches = NoFetch::default();
+                let answer = host.find_file(search, name, &fetches);
+                if fetches.wanted.load(std::sync::atomic::Ordering::Relaxed) {
+                    return None;
+                }
+                digest_found(&answer)
+            }
+            Time => digest_time(host.current_time()),
+            Home => digest_home(&host.home()),
+            CurrentDir => digest_path("cwd", &AbsPath::root(), &host.current_dir()),
+            System | Setting(_) | Tree(_) | StorePath(_) | Output(..) => return None,
+        })
+    }
+}
+
+/// Notes that a lookup wanted to fetch, and lets it fail quietly.
+#[derive(Default)]
+struct NoFetch {
+    wanted: std::sync::atomic::AtomicBool,
+}
+
+impl EntrySource for NoFetch {
+    fn fetch(&self, _url: PseudoUrl<'_>) -> Result<Option<AbsPath>, HostError> {
+        self.wanted.store(true, std::sync::atomic::Ordering::Relaxed);
+        Ok(None)
+    }
+    fn warn(&self, _message: &[u8]) {}
+}
+
+/// Digests a failure, or leaves the answer to `ok`.
+fn digest_result<T>(asked: &AbsPath, answer: &Result<T, HostError>, ok: impl FnOnce(&T) -> Digest) -> Digest {
+    match answer {
+        Ok(answer) => ok(answer),
+        Err(error) => {
+            let mut fold = Fold::new("failure");
+            error.fold(asked, &mut fold);
+            fold.finish()
+        }
+    }
+}
+
+pub(crate) fn digest_file(asked: &AbsPath, answer: &Result<FileContent, HostError>) -> Digest {
+    digest_result(asked, answer, FileContent::digest)
+}
+
+pub(crate) fn digest_listing(asked: &AbsPath, answer: &Result<Listing, HostError>) -> Digest {
+    digest_result(asked, answer, Listing::digest)
+}
+
+pub(crate) fn digest_entry(asked: &AbsPath, answer: &Result<Option<Entry>, HostError>) -> Digest {
+    digest_result(asked, answer, |entry| {
+        let present = entry.as_ref().map(|(_name, file_type)| type_tag(*file_type));
+        Fold::new("entry").number(present.map_or(-1, i64::from)).finish()
+    })
+}
+
+pub(crate) fn digest_type(asked: &AbsPath, answer: &Result<Option<FileType>, HostError>) -> Digest {
+    digest_result(asked, answer, |file_type| Fold::new("type").tag(type_tag(*file_type)).finish())
+}
+
+pub(crate) fn digest_stat(asked: &AbsPath, answer: &Result<Option<Stat>, HostError>) -> Digest {
+    digest_result(asked, answer, |stat| {
+        let mut fold = Fold::new("stat");
+        match *stat {
+            // The stamp is how an answer is vouched for, no part of it.
+            Some(Stat { file_type, executable, stamp: _ }) => {
+                fold.tag(type_tag(Some(file_type))).tag(executable.into());
+            }
+            None => {
+                fold.tag(type_tag(None));
+            }
+        }
+        fold.finish()
+    })
+}
+
+pub(crate) fn digest_link(asked: &AbsPath, answer: &Result<Arc<[u8]>, HostError>) -> Digest {
+    digest_result(asked, answer, |target| Fold::new("link").bytes(target).finish())
+}
+
+pub(crate) fn digest_path(kind: &str, asked: &AbsPath, answer: &Result<AbsPath, HostError>) -> Digest {
+    digest_result(asked, answer, |path| Fold::new(kind).bytes(&asked.relative_to(path)).finish())
+}
+
+pub(crate) fn digest_exists(asked: &AbsPath, answer: &Result<bool, HostError>) -> Digest {
+    digest_result(asked, answer, |exists| Fold::new("exists").tag((*exists).into()).finish())
+}
+
+pub(crate) fn digest_option(kind: &str, answer: Option<&[u8]>) -> Digest {
+    let mut fold = Fold::new(kind);
+    match answer {
+        Some(bytes) => fold.tag(1).bytes(bytes),
+        None => fold.tag(0),
+    };
+    fold.finish()
+}
+
+pub(crate) fn digest_found(answer: &Result<Found, HostError>) -> Digest {
+    digest_result(&AbsPath::root(), answer, |found| {
+        let (tag, path) = match found {
+            Found::Path(path) => (0, path),
+            Found::Builtin(path) => (1, path),
+        };
+        Fold::new("search path").tag(tag).bytes(path.as_bytes()).finish()
+    })
+}
+
+pub(crate) fn digest_time(now: i64) -> Digest {
+    Fold::new("time").number(now).finish()
+}
+
+pub(crate) fn digest_home(answer: &Result<Arc<[u8]>, HostError>) -> Digest {
+    digest_result(&AbsPath::root(), answer, |home| Fold::new("home").bytes(home).finish())
+}

@@ -1,0 +1,202 @@
+//! `Recording`: hands every answer on and writes down what was asked. Wrap a host in it where memory is kept; where it
+//! is not, do not, and recording costs nothing.
+//!
+//! A question is recorded each time it is asked: a cached answer is still something its consumer depends on. Put it
+//! inside [`Restricted`](crate::Restricted): what may not be seen follows from the settings, not from the disk.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::observation::{
+    digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option,
+    digest_path, digest_stat, digest_time, digest_type,
+};
+use crate::search::{EntrySource, Found, PseudoUrl, SearchPath};
+use crate::{
+    AbsPath, Digest, Durability, Entry, FileContent, FileType, Follow, Host, HostError, Listing, Observation, Question,
+    Stat,
+};
+
+/// Takes observations as they are made, from any thread.
+pub trait Sink: Send + Sync {
+    /// One question was answered.
+    fn observe(&self, observation: Observation);
+}
+
+impl<F: Fn(Observation) + Send + Sync> Sink for F {
+    fn observe(&self, observation: Observation) {
+        self(observation);
+    }
+}
+
+/// A host that tells a sink what it was asked.
+///
+/// ```
+/// use std::sync::Mutex;
+/// use firn_host::{AbsPath, Host, MemoryHost, MemoryWorld, Observation, Question, Recording};
+/// let seen = Mutex::new(Vec::new());
+/// let sink = |observation: Observation| seen.lock().unwrap().push(observation);
+/// let host = Recording::new(MemoryHost::new(MemoryWorld::new()), &sink, AbsPath::new(b"/nix/store")?);
+/// let path = AbsPath::new(b"/missing")?;
+/// assert!(!host.path_exists(&path, false)?);
+/// assert_eq!(seen.lock().unwrap()[0].question, Question::Exists(path, false));
+/// # Ok::<(), firn_host::HostError>(())
+/// ```
+pub struct Recording<H, S> {
+    host: H,
+    sink: S,
+    store_dir: AbsPath,
+}
+
+impl<H: Host, S: Sink> Recording<H, S> {
+    /// What lies inside entries of `store_dir` never changes and is recorded as durable.
+    pub fn new(host: H, sink: S, store_dir: AbsPath) -> Recording<H, S> {
+        Recording { host, sink, store_dir }
+    }
+
+    /// The host behind.
+    pub fn host(&self) -> &H {
+        &self.host
+    }
+
+    /// High for something present inside a store path. The store directory itself gains and loses entries, and what is
+    /// absent today may be built tomorrow.
+    fn durability(&self, path: &AbsPath, present: bool) -> Durability {
+        let inside = *path != self.store_dir && path.is_within(&self.store_dir);
+        if inside && present { Durability::High } else { Durability::Medium }
+    }
+
+    /// Whether the path is there and no link lies on it. Links may lead out of the store, and back.
+    fn is_plain(&self, path: &AbsPath) -> bool {
+        self.is_there(path) && self.host.resolve_symlinks(path, Follow::Full).is_ok_and(|real| real == *path)
+    }
+
+    fn is_there(&self, path: &AbsPath) -> bool {
+        matches!(self.host.file_type(path), Ok(Some(_)))
+    }
+
+    fn note(&self, question: Question, digest: Digest, durability: Durability) {
+        self.sink.observe(Observation { question, digest, durability });
+    }
+}
+
+impl<H: Host, S: Sink> Host for Recording<H, S> {
+    fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
+        let answer = self.host.lstat(path);
+        let durability = self.durability(path, matches!(answer, Ok(Some(_))));
+        self.note(Question::Stat(path.clone()), digest_stat(path, &answer), durability);
+        answer
+    }
+
+    fn read_file(&self, path: &AbsPath) -> Result<FileContent, HostError> {
+        let answer = self.host.read_file(path);
+        let durability = self.durability(path, answer.is_ok());
+        self.note(Question::File(path.clone()), digest_file(path, &answer), durability);
+        answer
+    }
+
+    fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {
+        let answer = self.host.read_dir(path);
+        let durability = self.durability(path, answer.is_ok());
+        self.note(Question::Directory(path.clone()), digest_listing(path, &answer), durability);
+        answer
+    }
+
+    fn read_link(&self, path: &AbsPath) -> Result<Arc<[u8]>, HostError> {
+        let answer = self.host.read_link(path);
+        let durability = self.durability(path, answer.is_ok());
+        self.note(Question::Link(path.clone()), digest_link(path, &answer), durability);
+        answer
+    }
+
+    fn env(&self, name: &[u8]) -> Option<Arc<[u8]>> {
+        let answer = self.host.env(name);
+        self.note(Question::Env(name.into()), digest_option("env", answer.as_deref()), Durability::Low);
+        answer
+    }
+
+    fn current_time(&self) -> i64 {
+        let answer = self.host.current_time();
+        self.note(Question::Time, digest_time(answer), Durability::Low);
+        answer
+    }
+
+    fn home(&self) -> Result<Arc<[u8]>, HostError> {
+        let answer = self.host.home();
+        self.note(Question::Home, digest_home(&answer), Durability::Low);
+        answer
+    }
+
+    fn current_dir(&self) -> Result<AbsPath, HostError> {
+        let answer = self.host.current_dir();
+        self.note(Question::CurrentDir, digest_path("cwd", &AbsPath::root(), &answer), Durability::Low);
+        answer
+    }
+
+    fn check_access(&self, path: &AbsPath) -> Result<(), HostError> {
+        self.host.check_access(path)
+    }
+
+    fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {
+        let answer = self.host.file_type(path);
+        let durability = self.durability(path, matches!(answer, Ok(Some(_))));
+        self.note(Question::Type(path.clone()), digest_type(path, &answer), durability);
+        answer
+    }
+
+    fn dir_entry(&self, dir: &AbsPath, name: &[u8]) -> Result<Option<Entry>, HostError> {
+        let answer = self.host.dir_entry(dir, name);
+        let durability = self.durability(dir, answer.is_ok());
+        self.note(Question::DirectoryEntry(dir.clone(), name.into()), digest_entry(dir, &answer), durability);
+        answer
+    }
+
+    fn resolve_symlinks(&self, path: &AbsPath, follow: Follow) -> Result<AbsPath, HostError> {
+        let answer = self.host.resolve_symlinks(path, follow);
+        let digest = digest_path("resolve", path, &answer);
+        let plain = answer.as_ref().is_ok_and(|real| real == path && self.is_there(path));
+        self.note(Question::Resolve(path.clone(), follow), digest, self.durability(path, plain));
+        answer
+    }
+
+    fn resolve_expr_path(&self, path: &AbsPath) -> Result<AbsPath, HostError> {
+        let answer = self.host.resolve_expr_path(path);
+        let digest = digest_path("import", path, &answer);
+        let plain = answer.as_ref().is_ok_and(|file| file.is_within(path) && self.is_plain(file));
+        self.note(Question::ExprPath(path.clone()), digest, self.durability(path, plain));
+        answer
+    }
+
+    fn path_exists(&self, path: &AbsPath, must_be_dir: bool) -> Result<bool, HostError> {
+        let answer = self.host.path_exists(path, must_be_dir);
+        let digest = digest_exists(path, &answer);
+        let plain = answer == Ok(true) && self.is_plain(path);
+        self.note(Question::Exists(path.clone(), must_be_dir), digest, self.durability(path, plain));
+        answer
+    }
+
+    fn find_file(&self, search: &SearchPath, name: &[u8], entries: &dyn EntrySource) -> Result<Found, HostError> {
+        let entries = NotedFetch { entries, fetched: AtomicBool::new(false) };
+        let answer = self.host.find_file(search, name, &entries);
+        let fetched = entries.fetched.load(Ordering::Relaxed);
+        let durability = if fetched { Durability::Low } else { Durability::Medium };
+        self.note(Question::SearchPath(search.clone(), name.into()), digest_found(&answer), durability);
+        answer
+    }
+}
+
+/// Remembers whether anything was fetched: such a lookup depends on the network.
+struct NotedFetch<'a> {
+    entries: &'a dyn EntrySource,
+    fetched: AtomicBool,
+}
+
+impl EntrySource for NotedFetch<'_> {
+    fn fetch(&self, url: PseudoUrl<'_>) -> Result<Option<AbsPath>, HostError> {
+        self.fetched.store(true, Ordering::Relaxed);
+        self.entries.fetch(url)
+    }
+    fn warn(&self, message: &[u8]) {
+        self.entries.warn(message);
+    }
+}
