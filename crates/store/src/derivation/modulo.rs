@@ -55,6 +55,7 @@ impl Derivation {
     /// The inputs with hashes for paths in hash order, or nothing if one of them is deferred.
     ///
     /// NIX: of two inputs with one hash, the one with the greater path stays with its outputs; the other is dropped.
+    /// That is Nix 2.35; older versions (2.8 among them) unite the outputs.
     fn hash_inputs<E: From<Error>>(
         &self,
         lookup: &mut dyn FnMut(&StorePath) -> Result<HashModulo, E>,
