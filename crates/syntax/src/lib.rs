@@ -1,8 +1,18 @@
 //! The Nix language as text: lexer, parser, syntax tree and printer.
 //!
-//! `parse` turns a registered source text into an [`Ast`], `print` writes a tree as `nix-instantiate --parse` does.
+//! [`parse`] turns a registered source text into an [`Ast`], [`print`] writes a tree as `nix-instantiate --parse` does.
 //! No name is resolved here and nothing is evaluated.
 
 pub mod ast;
+mod error;
+mod expected;
+mod lex;
+mod names;
+mod parse;
+mod print;
+mod token;
 
 pub use ast::{Ast, Expr, ExprId};
+pub use error::ParseError;
+pub use parse::{Features, Home, Lint, MAX_NESTING, parse};
+pub use print::{print, print_expr};

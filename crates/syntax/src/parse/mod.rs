@@ -1,0 +1,328 @@
+//! The parser: recursive descent with operator precedence over the tokens of one text.
+//!
+//! It accepts exactly Nix's grammar and does in each place what Nix's semantic actions do, in the same order, so that
+//! of several errors the same one is reported. Where a token does not fit, it only notes so: the message comes from
+//! the automaton in [`crate::expected`], which replays the tokens.
+
+mod binds;
+mod expr;
+mod function;
+mod indent;
+mod operators;
+mod path;
+mod string;
+
+use crate::ast::{Ast, AttrName, Attrs, Expr, ExprId, Part, Range, Text};
+use crate::error::ParseError;
+use crate::expected;
+use crate::lex::{Lexed, lex};
+use crate::names::Names;
+use crate::token::{Kind, Token};
+use binds::Sets;
+use firn_source::{Pos, SourceFile, Symbol};
+use std::cell::RefCell;
+
+/// How deep expressions may nest in the source. Nix has no limit but the machine's stack.
+pub const MAX_NESTING: u32 = 200_000;
+
+/// What to do about a discouraged form (Nix's `lint-…` settings).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Lint {
+    /// Nothing.
+    #[default]
+    Ignore,
+    /// Add to [`Ast::warnings`].
+    Warn,
+    /// Refuse.
+    Fatal,
+}
+
+/// Settings that change what is accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Features {
+    /// The experimental feature `pipe-operators`.
+    pub pipe_operators: bool,
+    /// `lint-url-literals`
+    pub url_literals: Lint,
+    /// `lint-absolute-path-literals`
+    pub absolute_path_literals: Lint,
+    /// `lint-short-path-literals`
+    pub short_path_literals: Lint,
+}
+
+/// What `~/…` stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Home<'a> {
+    /// The user's home directory.
+    Dir(&'a [u8]),
+    /// Pure evaluation: such paths are refused.
+    Pure,
+}
+
+/// Parses a text. `base_path` is the absolute directory that relative paths start from.
+pub fn parse(
+    file: &'static SourceFile,
+    base_path: &[u8],
+    home: Home<'_>,
+    features: Features,
+) -> Result<Ast, ParseError> {
+    let scratch = SCRATCH.take();
+    let Lexed { tokens, error } = lex(file, &features, scratch.tokens);
+    let mut parser = Parser {
+        file,
+        text: file.text(),
+        tokens,
+        at: 0,
+        lexical: error,
+        base_path,
+        home,
+        features,
+        names: Names::take(),
+        depth: 0,
+        cursed: None,
+        ast: new_ast(file),
+        sets: scratch.sets,
+        ids: scratch.ids,
+        parts: scratch.parts,
+        path: scratch.path,
+        inherited: scratch.inherited,
+        grown: hashbrown::HashMap::default(),
+    };
+    let result = parser.whole();
+    let Parser { names, tokens, sets, ids, parts, path, inherited, ast, .. } = parser;
+    names.give_back();
+    SCRATCH.set(Scratch { tokens, sets, ids, parts, path, inherited }.cleared());
+    match result {
+        Ok(()) => Ok(ast),
+        Err(failure) => Err(*failure),
+    }
+}
+
+/// Vectors that a thread keeps from one text to the next.
+#[derive(Default)]
+struct Scratch {
+    tokens: Vec<Token>,
+    sets: Sets,
+    ids: Vec<ExprId>,
+    parts: Vec<Part>,
+    path: Vec<AttrName>,
+    inherited: Vec<(Symbol, Pos)>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+impl Scratch {
+    fn cleared(mut self) -> Scratch {
+        self.sets.clear();
+        self.ids.clear();
+        self.parts.clear();
+        self.path.clear();
+        self.inherited.clear();
+        self
+    }
+}
+
+fn new_ast(file: &'static SourceFile) -> Ast {
+    Ast {
+        file,
+        root: ExprId(0),
+        nodes: Vec::with_capacity(file.text().len() / 8 + 4),
+        ids: Vec::new(),
+        paths: Vec::new(),
+        parts: Vec::new(),
+        formals: Vec::new(),
+        lambdas: Vec::new(),
+        attrs: Vec::new(),
+        attr_defs: Vec::new(),
+        sources: Vec::new(),
+        dynamic: Vec::new(),
+        owned: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// A failure is rare: one word beside the result.
+type Parsed<T> = Result<T, Box<ParseError>>;
+
+struct Parser<'a> {
+    file: &'static SourceFile,
+    text: &'static [u8],
+    tokens: Vec<Token>,
+    /// The current token. Invariant: in bounds, because the last token ends every rule.
+    at: usize,
+    /// The error behind [`Kind::Failed`].
+    lexical: Option<ParseError>,
+    base_path: &'a [u8],
+    home: Home<'a>,
+    features: Features,
+    names: Names,
+    depth: u32,
+    /// End of the operand just parsed, if it is `e or` (see [`Parser::warn_cursed_or`]).
+    cursed: Option<(u32, u32)>,
+    ast: Ast,
+    sets: Sets,
+    /// Stacks of what is being collected; each rule works above the length it found.
+    ids: Vec<ExprId>,
+    parts: Vec<Part>,
+    path: Vec<AttrName>,
+    inherited: Vec<(Symbol, Pos)>,
+    /// Room behind the arguments of calls that were moved to grow, by node.
+    grown: hashbrown::HashMap<u32, u32, rustc_hash::FxBuildHasher>,
+}
+
+impl Parser<'_> {
+    fn whole(&mut self) -> Parsed<()> {
+        let root = self.expr()?;
+        if self.kind() != Kind::Eof {
+            return self.unexpected();
+        }
+        self.ast.root = root;
+        self.lay_out_sets();
+        Ok(())
+    }
+
+    #[inline]
+    fn token(&self) -> Token {
+        self.tokens[self.at]
+    }
+
+    #[inline]
+    fn kind(&self) -> Kind {
+        self.tokens[self.at].kind
+    }
+
+    /// The kind of the token `n` further on; the last one repeats.
+    #[inline]
+    fn kind_after(&self, n: usize) -> Kind {
+        self.tokens.get(self.at + n).map_or(Kind::Eof, |t| t.kind)
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        if self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+    }
+
+    #[inline]
+    fn expect(&mut self, kind: Kind) -> Parsed<()> {
+        if self.kind() != kind {
+            return self.unexpected();
+        }
+        self.advance();
+        Ok(())
+    }
+
+    #[inline]
+    fn pos(&self, token: Token) -> Pos {
+        self.file.pos(token.start)
+    }
+
+    #[inline]
+    fn add(&mut self, expr: Expr) -> ExprId {
+        let id = ExprId(self.ast.nodes.len() as u32);
+        self.ast.nodes.push(expr);
+        id
+    }
+
+    /// The symbol of an identifier token.
+    #[inline]
+    fn symbol(&mut self, token: Token) -> Symbol {
+        self.names.intern(&self.text[token.start as usize..token.end as usize])
+    }
+
+    /// Appends bytes that are not a stretch of the source.
+    fn own(&mut self, bytes: &[u8]) -> Text {
+        let start = self.ast.owned.len() as u32;
+        self.ast.owned.extend_from_slice(bytes);
+        Text { start: start | Text::OWNED, len: bytes.len() as u32 }
+    }
+
+    fn take_ids(&mut self, from: usize) -> Range {
+        let start = self.ast.ids.len() as u32;
+        self.ast.ids.extend_from_slice(&self.ids[from..]);
+        let len = (self.ids.len() - from) as u32;
+        self.ids.truncate(from);
+        Range { start, len }
+    }
+
+    fn take_parts(&mut self, from: usize) -> Range {
+        let start = self.ast.parts.len() as u32;
+        self.ast.parts.extend_from_slice(&self.parts[from..]);
+        let len = (self.parts.len() - from) as u32;
+        self.parts.truncate(from);
+        Range { start, len }
+    }
+
+    fn take_path(&mut self, from: usize) -> Range {
+        let start = self.ast.paths.len() as u32;
+        self.ast.paths.extend_from_slice(&self.path[from..]);
+        let len = (self.path.len() - from) as u32;
+        self.path.truncate(from);
+        Range { start, len }
+    }
+
+    /// The current token does not fit.
+    #[cold]
+    fn unexpected<T>(&mut self) -> Parsed<T> {
+        if self.kind() == Kind::Failed
+            && let Some(error) = self.lexical.take()
+        {
+            return Err(Box::new(error));
+        }
+        let (index, message) = expected::syntax_error(&self.tokens);
+        debug_assert_eq!(index, self.at, "parser and automaton disagree: {message}");
+        let token = self.tokens[index];
+        let at = if token.kind == Kind::Eof { token.end } else { token.start };
+        self.fail(self.file.pos(at), message)
+    }
+
+    #[cold]
+    fn fail<T>(&self, pos: Pos, message: impl Into<Vec<u8>>) -> Parsed<T> {
+        Err(Box::new(ParseError::new(pos, message)))
+    }
+
+    /// Runs a rule one level deeper, on a fresh piece of stack when the current one runs low.
+    #[inline]
+    fn deeper<T>(&mut self, rule: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        /// Stack that must be left for the levels between two looks at it.
+        const RED_ZONE: usize = 384 << 10;
+        const PIECE: usize = 2 << 20;
+        self.depth += 1;
+        if self.depth > MAX_NESTING {
+            let message = format!("expression is nested more than {MAX_NESTING} levels deep");
+            return self.fail(self.pos(self.token()), message);
+        }
+        let result = if self.depth.is_multiple_of(8) {
+            stacker::maybe_grow(RED_ZONE, PIECE, || rule(self))
+        } else {
+            rule(self)
+        };
+        self.depth -= 1;
+        result
+    }
+
+    /// Applies a lint to the place `pos`.
+    fn lint(&mut self, level: Lint, pos: Pos, setting: &str, message: impl FnOnce(bool) -> Vec<u8>) -> Parsed<()> {
+        if level == Lint::Ignore {
+            return Ok(());
+        }
+        let mut message = message(level == Lint::Fatal);
+        message.extend_from_slice(format!(" ({setting})").as_bytes());
+        if level == Lint::Fatal {
+            return self.fail(pos, message);
+        }
+        self.ast.warnings.push(crate::ast::Warning { pos, message });
+        Ok(())
+    }
+
+    fn new_attrs(&mut self, pos: Pos) -> crate::ast::AttrsId {
+        let id = crate::ast::AttrsId(self.ast.attrs.len() as u32);
+        let none = Range::default();
+        self.ast.attrs.push(Attrs { recursive: false, pos, defs: none, sources: none, dynamic: none });
+        self.sets.open();
+        id
+    }
+}

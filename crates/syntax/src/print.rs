@@ -1,0 +1,319 @@
+//! The printer: a tree as `nix-instantiate --parse` writes it.
+//!
+//! Called by the command line and by the parser for names in messages. Sets print in name order, after their
+//! `inherit`s, so the text does not depend on the order in which symbols were made.
+
+use crate::ast::{Arith, Ast, AttrDef, AttrName, AttrValue, Attrs, AttrsId, BinOp, Expr, ExprId, Lambda};
+use std::io::Write;
+
+/// Appends the whole tree to `out`, without a final line feed.
+pub fn print(ast: &Ast, out: &mut Vec<u8>) {
+    let mut printer = Printer { ast, out, depth: 0, defs: Vec::new() };
+    printer.expr(ast.root());
+}
+
+/// Appends one expression of a tree to `out`.
+pub fn print_expr(ast: &Ast, expr: ExprId, out: &mut Vec<u8>) {
+    let mut printer = Printer { ast, out, depth: 0, defs: Vec::new() };
+    printer.expr(expr);
+}
+
+pub(crate) fn write_path(ast: &Ast, path: &[AttrName], out: &mut Vec<u8>) {
+    let mut printer = Printer { ast, out, depth: 0, defs: Vec::new() };
+    printer.path(path);
+}
+
+struct Printer<'a> {
+    ast: &'a Ast,
+    out: &'a mut Vec<u8>,
+    depth: u32,
+    /// Stack of the definitions being sorted.
+    defs: Vec<(&'static [u8], AttrDef)>,
+}
+
+impl Printer<'_> {
+    #[inline]
+    fn put(&mut self, text: &[u8]) {
+        self.out.extend_from_slice(text);
+    }
+
+    fn expr(&mut self, id: ExprId) {
+        self.depth += 1;
+        if self.depth.is_multiple_of(16) {
+            stacker::maybe_grow(128 << 10, 2 << 20, || self.node(id));
+        } else {
+            self.node(id);
+        }
+        self.depth -= 1;
+    }
+
+    fn node(&mut self, id: ExprId) {
+        let ast = self.ast;
+        match ast.expr(id) {
+            Expr::Int(n) => self.int(n),
+            Expr::Float(x) => write_float(x, self.out),
+            Expr::String(text) => write_string(ast.text(text), self.out),
+            Expr::Path(text) => self.put(ast.text(text)),
+            Expr::Var { name, .. } => write_identifier(name.as_bytes(), self.out),
+            Expr::CurPos(_) => self.put(b"__curPos"),
+            Expr::Select { base, path, default, .. } => {
+                self.put(b"(");
+                self.expr(base);
+                self.put(b").");
+                self.path(ast.path(path));
+                if let Some(default) = default {
+                    self.around(b" or (", default.expr(), b")");
+                }
+            }
+            Expr::HasAttr { base, path } => {
+                self.around(b"((", base, b") ? ");
+                self.path(ast.path(path));
+                self.put(b")");
+            }
+            Expr::Attrs(set) => self.set(set),
+            Expr::List(range) => {
+                self.put(b"[ ");
+                for &element in ast.exprs(range) {
+                    self.around(b"(", element, b") ");
+                }
+                self.put(b"]");
+            }
+            Expr::Lambda(lambda) => self.lambda(ast.lambda(lambda)),
+            Expr::Call { fun, args, .. } => {
+                self.around(b"(", fun, b"");
+                for &arg in ast.exprs(args) {
+                    self.around(b" ", arg, b"");
+                }
+                self.put(b")");
+            }
+            Expr::Arith { op, lhs, rhs, .. } => self.arith(op, lhs, rhs),
+            Expr::Binary { op, lhs, rhs, .. } => {
+                self.around(b"(", lhs, op.text());
+                self.around(b"", rhs, b")");
+            }
+            Expr::Not(operand) => self.around(b"(! ", operand, b")"),
+            Expr::Let { attrs, body } => {
+                self.put(b"(let ");
+                self.bindings(ast.attrs(attrs));
+                self.around(b"in ", body, b")");
+            }
+            Expr::With { attrs, body, .. } => {
+                self.around(b"(with ", attrs, b"; ");
+                self.around(b"", body, b")");
+            }
+            Expr::If { cond, then, other, .. } => {
+                self.around(b"(if ", cond, b" then ");
+                self.around(b"", then, b" else ");
+                self.around(b"", other, b")");
+            }
+            Expr::Assert { cond, body, .. } => {
+                self.around(b"assert ", cond, b"; ");
+                self.expr(body);
+            }
+            Expr::Concat { parts, .. } => {
+                let mut before: &[u8] = b"(";
+                for part in ast.parts(parts) {
+                    self.around(before, part.expr, b"");
+                    before = b" + ";
+                }
+                self.put(b")");
+            }
+        }
+    }
+
+    #[inline]
+    fn around(&mut self, before: &[u8], expr: ExprId, after: &[u8]) {
+        self.put(before);
+        self.expr(expr);
+        self.put(after);
+    }
+
+    fn int(&mut self, n: i64) {
+        // Writing to a vector cannot fail.
+        let _ = write!(self.out, "{n}");
+    }
+
+    /// The call that the operator stands for.
+    fn arith(&mut self, op: Arith, lhs: ExprId, rhs: ExprId) {
+        let negated = matches!(op, Arith::LessEq | Arith::GreaterEq);
+        let swapped = matches!(op, Arith::Greater | Arith::LessEq);
+        let (first, second) = if swapped { (rhs, lhs) } else { (lhs, rhs) };
+        self.put(if negated { b"(! (" } else { b"(" });
+        self.put(op.function());
+        self.around(b" ", first, b" ");
+        self.around(b"", second, if negated { b"))" } else { b")" });
+    }
+
+    fn path(&mut self, path: &[AttrName]) {
+        for (i, name) in path.iter().enumerate() {
+            if i > 0 {
+                self.put(b".");
+            }
+            match *name {
+                AttrName::Static(name) => write_identifier(name.as_bytes(), self.out),
+                AttrName::Dynamic(expr) => self.around(b"\"${", expr, b"}\""),
+            }
+        }
+    }
+
+    fn set(&mut self, set: AttrsId) {
+        let attrs = self.ast.attrs(set);
+        self.put(if attrs.recursive { b"rec { " } else { b"{ " });
+        self.bindings(attrs);
+        self.put(b"}");
+    }
+
+    fn bindings(&mut self, attrs: &Attrs) {
+        let ast = self.ast;
+        let from = self.defs.len();
+        self.defs.extend(ast.attr_defs(attrs.defs).iter().map(|def| (def.name.as_bytes(), *def)));
+        let to = self.defs.len();
+        self.defs[from..].sort_unstable_by_key(|(name, _)| *name);
+        self.inherited(from, to, AttrValue::Inherited, b"inherit", None);
+        for (i, source) in ast.inherit_sources(attrs.sources).iter().enumerate() {
+            self.inherited(from, to, AttrValue::InheritedFrom(i as u32), b"inherit (", Some(source.expr));
+        }
+        for i in from..to {
+            let (name, def) = self.defs[i];
+            if let AttrValue::Plain(value) = def.value {
+                write_identifier(name, self.out);
+                self.around(b" = ", value, b"; ");
+            }
+        }
+        self.defs.truncate(from);
+        for def in ast.dynamic_defs(attrs.dynamic) {
+            self.around(b"\"${", def.name, b"}\" = ");
+            self.around(b"", def.value, b"; ");
+        }
+    }
+
+    /// The names defined as `value`, if any, as one `inherit`.
+    fn inherited(&mut self, from: usize, to: usize, value: AttrValue, start: &[u8], source: Option<ExprId>) {
+        let mut any = false;
+        for i in from..to {
+            let (name, def) = self.defs[i];
+            if def.value != value {
+                continue;
+            }
+            if !any {
+                self.put(start);
+                if let Some(source) = source {
+                    self.around(b"", source, b")");
+                }
+                any = true;
+            }
+            self.put(b" ");
+            write_identifier(name, self.out);
+        }
+        if any {
+            self.put(b"; ");
+        }
+    }
+
+    fn lambda(&mut self, lambda: &Lambda) {
+        let ast = self.ast;
+        self.put(b"(");
+        if let Some(formals) = lambda.formals {
+            self.put(b"{ ");
+            let mut sorted: Vec<_> = ast.formals(formals.list).iter().map(|f| (f.name.as_bytes(), f.default)).collect();
+            sorted.sort_unstable_by_key(|(name, _)| *name);
+            for (i, (name, default)) in sorted.iter().enumerate() {
+                if i > 0 {
+                    self.put(b", ");
+                }
+                write_identifier(name, self.out);
+                if let Some(default) = default {
+                    self.around(b" ? ", *default, b"");
+                }
+            }
+            if formals.ellipsis {
+                self.put(if sorted.is_empty() { b"..." } else { b", ..." });
+            }
+            self.put(if lambda.arg.is_some() { b" } @ " } else { b" }" });
+        }
+        if let Some(arg) = lambda.arg {
+            write_identifier(arg.as_bytes(), self.out);
+        }
+        self.around(b": ", lambda.body, b")");
+    }
+}
+
+impl BinOp {
+    /// The operator between its spaces.
+    fn text(self) -> &'static [u8] {
+        match self {
+            BinOp::Eq => b" == ",
+            BinOp::NEq => b" != ",
+            BinOp::And => b" && ",
+            BinOp::Or => b" || ",
+            BinOp::Impl => b" -> ",
+            BinOp::Update => b" // ",
+            BinOp::ConcatLists => b" ++ ",
+        }
+    }
+}
+
+/// Writes a name, quoted where it could not be read back as an identifier. NIX: `or` is not quoted.
+pub(crate) fn write_identifier(name: &[u8], out: &mut Vec<u8>) {
+    let plain = match name {
+        [] => false,
+        [first, rest @ ..] => {
+            (first.is_ascii_alphabetic() || *first == b'_')
+                && rest.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'\'' | b'-'))
+        }
+    };
+    let reserved = matches!(
+        name,
+        b"if" | b"then" | b"else" | b"assert" | b"with" | b"let" | b"in" | b"rec" | b"inherit"
+    );
+    if plain && !reserved {
+        out.extend_from_slice(name);
+    } else {
+        write_string(name, out);
+    }
+}
+
+/// Writes a string literal.
+pub(crate) fn write_string(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|b| matches!(b, b'"' | b'\\' | b'\n' | b'\r' | b'\t' | b'$')) {
+        out.extend_from_slice(&rest[..at]);
+        let byte = rest[at];
+        if byte != b'$' || rest.get(at + 1) == Some(&b'{') {
+            out.push(b'\\');
+        }
+        out.push(match byte {
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            other => other,
+        });
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
+/// Writes a float as a C++ stream does by default: six significant digits, `%g`.
+pub(crate) fn write_float(x: f64, out: &mut Vec<u8>) {
+    if x == 0.0 || !x.is_finite() {
+        // Literals are finite and not negative.
+        out.extend_from_slice(format!("{x}").as_bytes());
+        return;
+    }
+    let scientific = format!("{x:.5e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trim = |s: &str| match s.contains('.') {
+        true => s.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => s.to_owned(),
+    };
+    let text = if (-4..6).contains(&exponent) {
+        trim(&format!("{x:.*}", (5 - exponent) as usize))
+    } else {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        format!("{}e{sign}{:02}", trim(digits), exponent.abs())
+    };
+    out.extend_from_slice(text.as_bytes());
+}
