@@ -1,0 +1,6 @@
+//! Pure text engines under the builtins: no values, no I/O, no other firn crate.
+//!
+//! Everything here takes bytes and gives bytes, because Nix strings are bytes. The builtins wrap these engines in
+//! values; the syntax and printing rooms use the literal forms.
+
+pub mod regex;
