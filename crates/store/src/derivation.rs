@@ -1,14 +1,17 @@
 //! Derivations: what `derivationStrict` makes and `.drv` files hold.
 //!
 //! Parts: [`env`] holds the environment in one buffer, `print` and `parse` are the ATerm form, `modulo` the hash that
-//! output paths are made of, `paths` fills output paths in and names the `.drv` file.
+//! output paths are made of, `paths` fills output paths in and names the `.drv` file, `json` is what `nix derivation
+//! show` prints.
 
 pub mod env;
+mod json;
 mod modulo;
 mod parse;
 mod paths;
 mod print;
 
+pub use json::JSON_VERSION;
 pub use modulo::HashModulo;
 pub use paths::DrvFile;
 

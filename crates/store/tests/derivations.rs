@@ -1,5 +1,8 @@
 //! Derivations against the bytes Nix wrote for `tests/store/derivations.nix` (refreshed by `tests/store/refresh`).
 
+// Tests read their data directly; the one door outward is for the evaluator.
+#![allow(clippy::disallowed_methods)]
+
 use firn_store::derivation::{Derivation, HashModulo, Kind, Output};
 use firn_store::path::StorePath;
 use firn_store::store_dir::StoreDir;
@@ -157,4 +160,40 @@ fn variable_json_is_reserved() {
     let mut drv = Derivation::default();
     drv.env.insert(b"__json", b"{}");
     assert!(drv.to_aterm(&StoreDir::default()).unwrap_err().to_string().starts_with("Cannot have an environment"));
+}
+
+#[test]
+fn json_form() {
+    let known = known();
+    let json = |name: &str| {
+        let (_, drv) = known.parsed.iter().find(|(p, _)| p.name() == name).unwrap();
+        let mut out = vec![];
+        drv.write_json(&mut out).map(|()| String::from_utf8(out).unwrap())
+    };
+    assert_eq!(
+        json("uses-text-of-text.drv").unwrap(),
+        r#"{"args":[],"builder":"/bin/sh","env":{"builder":"/bin/sh","name":"uses-text-of-text","#.to_string()
+            + &expected_rest()
+    );
+    assert!(json("recursive.drv").unwrap().contains(
+        r#""outputs":{"out":{"hash":"sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=","method":"nar"}}"#
+    ));
+    assert!(json("impure.drv").unwrap().contains(r#"{"out":{"hashAlgo":"sha256","impure":true,"method":"nar"}}"#));
+    assert!(json("floating-flat.drv").unwrap().contains(r#"{"out":{"hashAlgo":"sha1","method":"flat"}}"#));
+    assert!(json("uses-one.drv").unwrap().contains(r#"-dep.drv":{"dynamicOutputs":{},"outputs":["out"]}},"srcs":[]}"#));
+    assert!(json("control.drv").unwrap().contains("\\u0001\\u001f\u{7f}"));
+    assert!(json("structured.drv").unwrap().contains(r#","structuredAttrs":{"builder":"/bin/sh","list":["a",2,null]"#));
+    assert_eq!(json("bytes.drv").unwrap_err().to_string(), "invalid UTF-8 byte at index 127: 0x80");
+}
+
+/// What follows the name in the JSON of `usesTextOfText`, with the paths found in its file.
+fn expected_rest() -> String {
+    let known = known();
+    let (_, drv) = known.parsed.iter().find(|(p, _)| p.name() == "uses-text-of-text.drv").unwrap();
+    let out = String::from_utf8(drv.env.get(b"out").unwrap().to_vec()).unwrap();
+    let src = drv.input_srcs.as_slice()[0].as_str();
+    format!(
+        r#""out":"{out}","system":"x86_64-linux","t":"/nix/store/{src}"}},"inputs":{{"drvs":{{}},"srcs":["{src}"]}},"name":"uses-text-of-text","outputs":{{"out":{{"path":"{}"}}}},"system":"x86_64-linux","version":4}}"#,
+        out.strip_prefix("/nix/store/").unwrap()
+    )
 }
