@@ -1,1 +1,15 @@
-//! firn-ir
+//! The lowered program: every variable is a slot or a capture, every suspended expression knows what it captures,
+//! every allocation its size. The machine sees this and never the syntax tree.
+//!
+//! Code is generic over `V`, the machine's constant type, because the values' room comes later in the order and code
+//! must still hold ready-made constants. Code lives as long as the process. Positions are kept beside the code for
+//! messages and are no part of its meaning.
+
+mod expr;
+mod lower;
+mod shape;
+mod strictness;
+
+pub use expr::*;
+pub use lower::{Builtins, Literals, LowerError, Program, lower};
+pub use shape::Shape;

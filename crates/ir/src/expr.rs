@@ -1,0 +1,390 @@
+//! The code the machine runs.
+//!
+//! An expression stands in one of two positions. In *strict* position it is evaluated to weak head normal form in the
+//! current frame. In *delayed* position it becomes a cell without being evaluated: constants and variables as they
+//! are, functions and small constructors built at once, everything else a [`Expr::Suspend`], whose body runs later in
+//! a frame of its own with only the captures it names. Fields say which position they hold.
+
+use crate::Shape;
+use firn_source::{Pos, Symbol};
+use std::sync::atomic::AtomicU64;
+
+/// A resolved variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Var {
+    /// A slot of the current frame.
+    Local(u32),
+    /// A capture of the running body.
+    Capture(u32),
+}
+
+/// Code. `V` is the machine's constant.
+#[derive(Debug)]
+pub enum Expr<V: 'static> {
+    /// A ready value.
+    Const(V),
+    /// A variable of this frame; its cell may be unevaluated.
+    Local(u32),
+    /// A captured variable.
+    Capture(u32),
+    /// A name looked up in the enclosing `with` scopes.
+    Dynamic(&'static Dynamic),
+    /// `base.name`, the common form of selection.
+    SelectName(&'static SelectName<V>),
+    /// Selection in general: several or dynamic names, a default.
+    Select(&'static Select<V>),
+    /// `base ? path`.
+    HasAttr(&'static HasAttr<V>),
+    /// An attribute set.
+    Attrs(&'static Attrs<V>),
+    /// A list of delayed elements.
+    List(&'static [Expr<V>]),
+    /// A function.
+    Lambda(&'static Lambda<V>),
+    /// A function applied to delayed arguments.
+    Call(&'static Call<V>),
+    /// `let`.
+    Let(&'static Let<V>),
+    /// `with`.
+    With(&'static With<V>),
+    /// `if`.
+    If(&'static If<V>),
+    /// `assert`.
+    Assert(&'static Assert<V>),
+    /// `!e`.
+    Not(&'static Not<V>),
+    /// An operator on two strict operands (the right one lazily for the logical ones).
+    Binary(BinaryOp, &'static Binary<V>),
+    /// String or path interpolation and `+` of more than two operands.
+    Concat(&'static Concat<V>),
+    /// `__curPos`.
+    CurPos(Pos),
+    /// Delayed position only: a body to run later.
+    Suspend(&'static Body<V>),
+}
+
+/// Operators with two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BinaryOp {
+    /// `==`
+    Eq,
+    /// `!=`
+    NEq,
+    /// `&&`
+    And,
+    /// `||`
+    Or,
+    /// `->`
+    Impl,
+    /// `//`
+    Update,
+    /// `++`
+    ConcatLists,
+    /// `+` on anything it takes.
+    Add,
+    /// `-`
+    Sub,
+    /// `*`
+    Mul,
+    /// `/`
+    Div,
+    /// `<`: NIX: the operators `>`, `<=` and `>=` are calls of the same builtin, operands swapped or result negated.
+    Less,
+    /// `>`
+    Greater,
+    /// `<=`
+    LessEq,
+    /// `>=`
+    GreaterEq,
+}
+
+/// Code with a frame of its own: what a thunk or a function runs.
+#[derive(Debug)]
+pub struct Body<V: 'static> {
+    /// The code, strict.
+    pub expr: Expr<V>,
+    /// Number of local slots.
+    pub locals: u32,
+    /// Where the creating frame finds each captured cell.
+    pub captures: &'static [Var],
+    /// Position of the expression, for messages.
+    pub pos: Pos,
+}
+
+/// A variable that no lexical scope binds.
+#[derive(Debug)]
+pub struct Dynamic {
+    /// The name.
+    pub name: Symbol,
+    /// Where it is used.
+    pub pos: Pos,
+    /// The enclosing `with` scopes, innermost first, each with the position of its `with`.
+    pub scopes: &'static [(Var, Pos)],
+    /// Inline cache of the innermost scope's shape.
+    pub cache: InlineCache,
+}
+
+/// `base.name`.
+#[derive(Debug)]
+pub struct SelectName<V: 'static> {
+    /// Strict.
+    pub base: Expr<V>,
+    /// The name.
+    pub name: Symbol,
+    /// Where.
+    pub pos: Pos,
+    /// Shape and index last seen.
+    pub cache: InlineCache,
+}
+
+/// One component of an attribute path.
+#[derive(Debug)]
+pub enum AttrName<V: 'static> {
+    /// Written out.
+    Static(Symbol),
+    /// Computed: strict code, and its source as Nix prints it (for messages).
+    Dynamic(Expr<V>, &'static [u8]),
+}
+
+/// Selection along a path, with an optional default.
+#[derive(Debug)]
+pub struct Select<V: 'static> {
+    /// Strict.
+    pub base: Expr<V>,
+    /// The path.
+    pub path: &'static [AttrName<V>],
+    /// Strict: evaluated when the path does not exist.
+    pub default: Option<Expr<V>>,
+    /// Where.
+    pub pos: Pos,
+}
+
+/// `base ? path`.
+#[derive(Debug)]
+pub struct HasAttr<V: 'static> {
+    /// Strict.
+    pub base: Expr<V>,
+    /// The path.
+    pub path: &'static [AttrName<V>],
+    /// Where.
+    pub pos: Pos,
+}
+
+/// A delayed expression to be stored in a local slot.
+#[derive(Debug)]
+pub struct Binding<V: 'static> {
+    /// The slot.
+    pub slot: u32,
+    /// Delayed.
+    pub value: Expr<V>,
+}
+
+/// An attribute set literal.
+#[derive(Debug)]
+pub struct Attrs<V: 'static> {
+    /// Names and positions of the static attributes.
+    pub shape: &'static Shape,
+    /// Sources of `inherit (…)`, bound first. In a `rec` set they see the set's own names.
+    pub from: &'static [Binding<V>],
+    /// Delayed values in shape order. In a `rec` set value `i` is also bound to slot `rec + i`.
+    pub values: &'static [Expr<V>],
+    /// First slot of a `rec` set's names.
+    pub rec: Option<u32>,
+    /// Index of `__overrides` in a `rec` set that has one.
+    pub overrides: Option<u32>,
+    /// Which attributes were inherited (only filled when there are overrides).
+    pub dynamic: &'static [DynamicAttr<V>],
+    /// Where the set begins.
+    pub pos: Pos,
+}
+
+/// `${name} = value;`
+#[derive(Debug)]
+pub struct DynamicAttr<V: 'static> {
+    /// Strict.
+    pub name: Expr<V>,
+    /// Delayed.
+    pub value: Expr<V>,
+    /// Where.
+    pub pos: Pos,
+}
+
+/// A function of one or more arguments. `x: y: { a, b }: body` is one function of three arguments; only the last
+/// argument may be a pattern, so that a pattern is always matched when its argument arrives.
+#[derive(Debug)]
+pub struct Lambda<V: 'static> {
+    /// Plain arguments; argument `i` is local slot `i`.
+    pub params: &'static [Param],
+    /// The pattern that is the last argument, if any: the set is local slot `params.len()`.
+    pub pattern: Option<Pattern<V>>,
+    /// The code.
+    pub body: Body<V>,
+    /// The name the function was bound to.
+    pub name: Option<Symbol>,
+    /// Arguments that the body forces first, in that order, before anything else can be observed.
+    pub strict: &'static [u8],
+}
+
+impl<V> Lambda<V> {
+    /// How many arguments it takes.
+    #[inline]
+    pub fn arity(&self) -> usize {
+        self.params.len() + usize::from(self.pattern.is_some())
+    }
+
+    /// Position of the function that takes argument `done` (from 0) of the curried chain.
+    pub fn pos_at(&self, done: usize) -> Pos {
+        match (self.params.get(done), &self.pattern) {
+            (Some(param), _) => param.pos,
+            (None, Some(pattern)) => pattern.pos,
+            (None, None) => Pos::NONE,
+        }
+    }
+}
+
+/// A plain argument.
+#[derive(Debug)]
+pub struct Param {
+    /// Its name.
+    pub name: Symbol,
+    /// Where its function begins.
+    pub pos: Pos,
+}
+
+/// A set pattern.
+#[derive(Debug)]
+pub struct Pattern<V: 'static> {
+    /// Formals in ascending symbol order, in slots `first`, `first + 1`, ….
+    pub formals: &'static [Formal<V>],
+    /// Slot of the first formal.
+    pub first: u32,
+    /// Whether other attributes are allowed.
+    pub ellipsis: bool,
+    /// The `@` name.
+    pub at: Option<Symbol>,
+    /// Where the function begins.
+    pub pos: Pos,
+}
+
+/// One formal argument.
+#[derive(Debug)]
+pub struct Formal<V: 'static> {
+    /// Its name.
+    pub name: Symbol,
+    /// Where it is written.
+    pub pos: Pos,
+    /// Delayed.
+    pub default: Option<Expr<V>>,
+}
+
+/// A call.
+#[derive(Debug)]
+pub struct Call<V: 'static> {
+    /// Strict.
+    pub fun: Expr<V>,
+    /// Delayed.
+    pub args: &'static [Expr<V>],
+    /// Where.
+    pub pos: Pos,
+}
+
+/// `let`: mutually recursive bindings around a body.
+#[derive(Debug)]
+pub struct Let<V: 'static> {
+    /// Sources of `inherit (…)` and then the bindings.
+    pub bindings: &'static [Binding<V>],
+    /// Strict.
+    pub body: Expr<V>,
+}
+
+/// `with`: the scope's cell in a slot around a body.
+#[derive(Debug)]
+pub struct With<V: 'static> {
+    /// Slot of the scope.
+    pub slot: u32,
+    /// Delayed.
+    pub scope: Expr<V>,
+    /// Strict.
+    pub body: Expr<V>,
+}
+
+/// `if`.
+#[derive(Debug)]
+pub struct If<V: 'static> {
+    /// Strict.
+    pub cond: Expr<V>,
+    /// Strict.
+    pub then: Expr<V>,
+    /// Strict.
+    pub otherwise: Expr<V>,
+    /// Where.
+    pub pos: Pos,
+}
+
+/// `assert`.
+#[derive(Debug)]
+pub struct Assert<V: 'static> {
+    /// Strict.
+    pub cond: Expr<V>,
+    /// Strict.
+    pub body: Expr<V>,
+    /// The condition as Nix prints it.
+    pub text: &'static [u8],
+    /// Where.
+    pub pos: Pos,
+}
+
+/// `!e`.
+#[derive(Debug)]
+pub struct Not<V: 'static> {
+    /// Strict.
+    pub operand: Expr<V>,
+    /// Where.
+    pub pos: Pos,
+}
+
+/// Two operands.
+#[derive(Debug)]
+pub struct Binary<V: 'static> {
+    /// Strict.
+    pub left: Expr<V>,
+    /// Strict, evaluated when the operator needs it.
+    pub right: Expr<V>,
+    /// Where the operator stands.
+    pub pos: Pos,
+    /// Positions of the operands.
+    pub operands: [Pos; 2],
+}
+
+/// Interpolation or a sum.
+#[derive(Debug)]
+pub struct Concat<V: 'static> {
+    /// The result is a string whatever the first part is.
+    pub force_string: bool,
+    /// Strict parts with their positions.
+    pub parts: &'static [(Expr<V>, Pos)],
+    /// Where.
+    pub pos: Pos,
+}
+
+/// A one-entry inline cache: the address of a shape and an index into it. Racing writers leave a whole entry.
+#[derive(Debug, Default)]
+pub struct InlineCache(AtomicU64);
+
+impl InlineCache {
+    /// The index remembered for `shape`.
+    #[inline]
+    pub fn get(&self, shape: &'static Shape) -> Option<usize> {
+        let word = self.0.load(std::sync::atomic::Ordering::Relaxed);
+        (word >> 16 == std::ptr::from_ref(shape).addr() as u64).then_some((word & 0xffff) as usize)
+    }
+
+    /// Remembers an index for `shape`; indices past 16 bits are not remembered.
+    #[inline]
+    pub fn set(&self, shape: &'static Shape, index: usize) {
+        let addr = std::ptr::from_ref(shape).addr() as u64;
+        if index < 0xffff && addr < 1 << 48 {
+            self.0.store(addr << 16 | index as u64, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+}

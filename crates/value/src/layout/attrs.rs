@@ -1,0 +1,353 @@
+//! Attribute sets: a header with the shape and then the cells, or a small set layered over a large one.
+//!
+//! `//` of a large set with a small one makes a layer: looking up tries the upper set, then the lower. Whoever needs
+//! all attributes flattens the layer once; the flat form is remembered in the layer.
+
+use super::{Slot, Value, header, header_count, header_kind, header_low, heap, kind, word::tag};
+use firn_ir::Shape;
+use firn_source::{Pos, Symbol};
+use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An attribute set value.
+#[derive(Clone, Copy)]
+pub struct Attrs {
+    object: *const u64,
+}
+
+// SAFETY: cells are slots (invariant 4), headers never change (invariant 3), the flat form is released/acquired.
+unsafe impl Send for Attrs {}
+// SAFETY: as above.
+unsafe impl Sync for Attrs {}
+
+/// Sets smaller than this are copied by `//`; larger ones get layers.
+const LAYER_FROM: usize = 24;
+const MOST_LAYERS: u8 = 8;
+
+impl Attrs {
+    #[inline]
+    pub(super) fn of(value: Value) -> Attrs {
+        Attrs { object: value.ptr() }
+    }
+
+    #[inline]
+    fn head(self) -> u64 {
+        // SAFETY: a set object begins with its header (invariant 2).
+        unsafe { self.object.read() }
+    }
+
+    /// The empty set.
+    pub fn empty() -> Value {
+        AttrsBuilder::of_shape(Shape::empty(), std::iter::empty())
+    }
+
+    /// The shape if the set is flat.
+    #[inline]
+    pub fn flat_shape(self) -> Option<&'static Shape> {
+        let head = self.head();
+        // SAFETY: a flat set's header holds the address of its shape, which lives for ever.
+        (header_kind(head) == kind::ATTRS)
+            .then(|| unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) })
+    }
+
+    /// The cells of a set known to be flat with this shape.
+    #[inline]
+    fn cells(self, shape: &'static Shape) -> &'static [Slot] {
+        // SAFETY: a flat set is followed by as many cells as its shape has names (invariants 1, 3).
+        unsafe { std::slice::from_raw_parts(self.object.add(1).cast(), shape.len()) }
+    }
+
+    /// The cell at an index of the flat set's shape.
+    #[inline]
+    pub fn cell(self, shape: &'static Shape, index: usize) -> Value {
+        debug_assert!(self.flat_shape().is_some_and(|s| std::ptr::eq(s, shape)));
+        self.cells(shape)[index].get()
+    }
+
+    /// Upper and lower set of a layered one.
+    fn layers(self) -> (Attrs, Attrs) {
+        // SAFETY: called on LAYERED objects only, laid out by `layer`.
+        unsafe { (Attrs::of(Value(self.object.add(2).read())), Attrs::of(Value(self.object.add(1).read()))) }
+    }
+
+    /// Number of attributes.
+    #[inline]
+    pub fn len(self) -> usize {
+        match self.flat_shape() {
+            Some(shape) => shape.len(),
+            None => header_low(self.head()) as usize,
+        }
+    }
+
+    /// Whether there is no attribute.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The cell of an attribute.
+    #[inline]
+    pub fn get(self, name: Symbol) -> Option<Value> {
+        let mut set = self;
+        loop {
+            if let Some(shape) = set.flat_shape() {
+                return shape.index(name).map(|i| set.cells(shape)[i].get());
+            }
+            let (upper, lower) = set.layers();
+            if let Some(value) = upper.get(name) {
+                return Some(value);
+            }
+            set = lower;
+        }
+    }
+
+    /// The cell of an attribute and where it was defined.
+    pub fn get_with_pos(self, name: Symbol) -> Option<(Value, Pos)> {
+        let mut set = self;
+        loop {
+            if let Some(shape) = set.flat_shape() {
+                return shape.index(name).map(|i| (set.cells(shape)[i].get(), shape.positions()[i]));
+            }
+            let (upper, lower) = set.layers();
+            if let Some(found) = upper.get_with_pos(name) {
+                return Some(found);
+            }
+            set = lower;
+        }
+    }
+
+    /// Whether the attribute exists.
+    #[inline]
+    pub fn has(self, name: Symbol) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The flat form: shape and cells.
+    pub fn flat(self) -> (&'static Shape, &'static [Slot]) {
+        if let Some(shape) = self.flat_shape() {
+            return (shape, self.cells(shape));
+        }
+        // SAFETY: the fourth word of a LAYERED object is an atomic word holding the flat set or zero.
+        let memory = unsafe { &*self.object.add(3).cast::<AtomicU64>() };
+        let known = memory.load(Ordering::Acquire);
+        let flat = if known != 0 { Value(known) } else { self.flatten(memory) };
+        Attrs::of(flat).flat()
+    }
+
+    fn flatten(self, memory: &AtomicU64) -> Value {
+        let (upper, lower) = self.layers();
+        let flat = merge(lower, upper);
+        memory.store(flat.0, Ordering::Release);
+        flat
+    }
+
+    /// Attributes in symbol order: name, position, cell. Not an order for people.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = (Symbol, Pos, Value)> + Clone {
+        let (shape, cells) = self.flat();
+        (0..shape.len()).map(move |i| (shape.names()[i], shape.positions()[i], cells[i].get()))
+    }
+
+    /// Attributes in the order of their names' bytes.
+    pub fn iter_by_name(self) -> impl ExactSizeIterator<Item = (Symbol, Pos, Value)> + DoubleEndedIterator + Clone {
+        let (shape, cells) = self.flat();
+        shape.by_name().iter().map(move |&i| {
+            let i = i as usize;
+            (shape.names()[i], shape.positions()[i], cells[i].get())
+        })
+    }
+
+    /// The set as a value.
+    #[inline]
+    pub fn value(self) -> Value {
+        Value::from_ptr(self.object, tag::ATTRS)
+    }
+
+    /// `self // over`.
+    pub fn update(self, over: Attrs) -> Value {
+        if self.is_empty() {
+            return over.value();
+        }
+        if over.is_empty() {
+            return self.value();
+        }
+        let deep = if self.flat_shape().is_some() { 0 } else { header_count(self.head()) };
+        if self.len() >= LAYER_FROM && over.len() * 4 <= self.len() && deep < MOST_LAYERS {
+            return layer(self, over, deep + 1);
+        }
+        merge(self, over)
+    }
+}
+
+fn layer(lower: Attrs, upper: Attrs, depth: u8) -> Value {
+    let (shape, _) = upper.flat();
+    let added = shape.names().iter().filter(|&&name| !lower.has(name)).count();
+    let object = heap::alloc(4);
+    // SAFETY: four words were allocated; the fourth stays zero until flattened.
+    unsafe {
+        object.write(header(kind::LAYERED, depth, (lower.len() + added) as u64));
+        object.add(1).write(lower.value().0);
+        object.add(2).write(upper.value().0);
+    }
+    Value::from_ptr(object, tag::ATTRS)
+}
+
+fn merge(lower: Attrs, upper: Attrs) -> Value {
+    let (a, a_cells) = lower.flat();
+    let (b, b_cells) = upper.flat();
+    let shape = merged_shape(a, b);
+    let set = blank(shape);
+    let (a_names, b_names) = (a.names(), b.names());
+    let (mut i, mut j) = (0, 0);
+    for slot in set.cells(shape) {
+        if j >= b_names.len() || (i < a_names.len() && a_names[i] < b_names[j]) {
+            slot.set(a_cells[i].get());
+            i += 1;
+        } else {
+            i += usize::from(i < a_names.len() && a_names[i] == b_names[j]);
+            slot.set(b_cells[j].get());
+            j += 1;
+        }
+    }
+    set.value()
+}
+
+fn blank(shape: &'static Shape) -> Attrs {
+    let object = heap::alloc(1 + shape.len());
+    // SAFETY: the allocation holds the header and one zeroed cell per name (invariant 1).
+    unsafe { object.write(header(kind::ATTRS, 0, std::ptr::from_ref(shape).expose_provenance() as u64)) };
+    Attrs { object }
+}
+
+type Remembered = (usize, usize, &'static Shape);
+
+thread_local! {
+    /// Shapes of recent updates by the addresses of both shapes, direct mapped.
+    static UPDATES: RefCell<Vec<Option<Remembered>>> = const { RefCell::new(Vec::new()) };
+    /// Recently made shapes by content, direct mapped.
+    static RECENT: RefCell<Vec<Option<&'static Shape>>> = const { RefCell::new(Vec::new()) };
+}
+
+const REMEMBERED: usize = 1024;
+
+fn merged_shape(a: &'static Shape, b: &'static Shape) -> &'static Shape {
+    let (pa, pb) = (std::ptr::from_ref(a).addr(), std::ptr::from_ref(b).addr());
+    let place = ((pa >> 4).wrapping_mul(31) ^ (pb >> 4)) % REMEMBERED;
+    UPDATES.with_borrow_mut(|table| {
+        if table.is_empty() {
+            table.resize(REMEMBERED, None);
+        }
+        if let Some((x, y, shape)) = table[place]
+            && x == pa
+            && y == pb
+        {
+            return shape;
+        }
+        let shape = merge_names(a, b);
+        table[place] = Some((pa, pb, shape));
+        shape
+    })
+}
+
+fn merge_names(a: &'static Shape, b: &'static Shape) -> &'static Shape {
+    let mut names = Vec::with_capacity(a.len() + b.len());
+    let mut positions = Vec::with_capacity(a.len() + b.len());
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() || j < b.len() {
+        let from_a = j >= b.len() || (i < a.len() && a.names()[i] < b.names()[j]);
+        let (shape, at) = if from_a { (a, &mut i) } else { (b, &mut j) };
+        names.push(shape.names()[*at]);
+        positions.push(shape.positions()[*at]);
+        *at += 1;
+        if !from_a && i < a.len() && a.names()[i] == b.names()[j - 1] {
+            i += 1;
+        }
+    }
+    intern_shape(names, positions)
+}
+
+/// A shape of these sorted names, shared with a recent equal one if there is any.
+fn intern_shape(names: Vec<Symbol>, positions: Vec<Pos>) -> &'static Shape {
+    if names.is_empty() {
+        return Shape::empty();
+    }
+    if names.len() > 64 {
+        return Shape::new(names.into_boxed_slice(), positions.into_boxed_slice());
+    }
+    let mut hasher = rustc_hash::FxHasher::default();
+    (&names, &positions).hash(&mut hasher);
+    let place = (hasher.finish() >> 20) as usize % REMEMBERED;
+    RECENT.with_borrow_mut(|table| {
+        if table.is_empty() {
+            table.resize(REMEMBERED, None);
+        }
+        if let Some(shape) = table[place]
+            && shape.names() == names
+            && shape.positions() == positions
+        {
+            return shape;
+        }
+        let shape = Shape::new(names.into_boxed_slice(), positions.into_boxed_slice());
+        table[place] = Some(shape);
+        shape
+    })
+}
+
+impl std::fmt::Debug for Attrs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter_by_name().map(|(name, _, value)| (name, value))).finish()
+    }
+}
+
+/// Builds an attribute set from attributes in any order.
+#[derive(Debug, Default)]
+pub struct AttrsBuilder {
+    entries: Vec<(Symbol, Pos, Value)>,
+}
+
+impl AttrsBuilder {
+    /// An empty builder with room for `capacity` attributes.
+    pub fn with_capacity(capacity: usize) -> AttrsBuilder {
+        AttrsBuilder { entries: Vec::with_capacity(capacity) }
+    }
+
+    /// Adds an attribute.
+    #[inline]
+    pub fn push(&mut self, name: Symbol, pos: Pos, value: Value) {
+        self.entries.push((name, pos, value));
+    }
+
+    /// Adds an attribute without position.
+    pub fn insert(&mut self, name: &str, value: Value) {
+        self.push(Symbol::from(name), Pos::NONE, value);
+    }
+
+    /// The set; of attributes with equal names the last pushed stays.
+    pub fn finish(mut self) -> Value {
+        self.entries.reverse();
+        self.finish_first()
+    }
+
+    /// The set; of attributes with equal names the first pushed stays.
+    pub fn finish_first(mut self) -> Value {
+        if !self.entries.is_sorted_by(|a, b| a.0 < b.0) {
+            self.entries.sort_by_key(|e| e.0);
+            self.entries.dedup_by_key(|e| e.0);
+        }
+        let shape = intern_shape(
+            self.entries.iter().map(|e| e.0).collect(),
+            self.entries.iter().map(|e| e.1).collect(),
+        );
+        AttrsBuilder::of_shape(shape, self.entries.iter().map(|e| e.2))
+    }
+
+    /// The set of a known shape with values in shape order; missing ones are `null`.
+    #[inline]
+    pub fn of_shape(shape: &'static Shape, values: impl Iterator<Item = Value>) -> Value {
+        let set = blank(shape);
+        for (slot, value) in set.cells(shape).iter().zip(values) {
+            slot.set(value);
+        }
+        set.value()
+    }
+}

@@ -1,0 +1,66 @@
+//! Bump allocation, one region per thread.
+
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const FIRST_BLOCK: usize = 1 << 20;
+const LARGEST_BLOCK: usize = 32 << 20;
+
+struct Region {
+    next: Cell<usize>,
+    end: Cell<usize>,
+    block: Cell<usize>,
+}
+
+thread_local! {
+    static REGION: Region = const { Region { next: Cell::new(0), end: Cell::new(0), block: Cell::new(FIRST_BLOCK) } };
+}
+
+static BLOCK_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes of all blocks handed to values so far (unused ends of blocks included).
+pub fn heap_bytes() -> u64 {
+    BLOCK_BYTES.load(Ordering::Relaxed)
+}
+
+/// Zeroed memory for `words` words, never freed. Invariant 1.
+#[inline]
+pub(super) fn alloc(words: usize) -> *mut u64 {
+    REGION.with(|region| {
+        let start = region.next.get();
+        let end = start + words * 8;
+        if end <= region.end.get() {
+            region.next.set(end);
+            return std::ptr::with_exposed_provenance_mut(start);
+        }
+        refill(region, words)
+    })
+}
+
+#[cold]
+#[inline(never)]
+fn refill(region: &Region, words: usize) -> *mut u64 {
+    let bytes = words.checked_mul(8).expect("allocation size fits in memory");
+    if bytes > FIRST_BLOCK / 4 {
+        return block(bytes);
+    }
+    let size = region.block.get();
+    region.block.set((size * 2).min(LARGEST_BLOCK));
+    let start = block(size);
+    region.next.set(start.expose_provenance() + bytes);
+    region.end.set(start.expose_provenance() + size);
+    start
+}
+
+fn block(bytes: usize) -> *mut u64 {
+    let layout = Layout::from_size_align(bytes, 4096).expect("block size is reasonable");
+    // SAFETY: the layout is not of size zero; the block is never freed (invariant 1).
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        handle_alloc_error(layout);
+    }
+    assert!((start.addr() as u64) < 1 << 48 && ((start.addr() + bytes) as u64) < 1 << 48, "address beyond 48 bits");
+    BLOCK_BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
+    start.cast()
+}

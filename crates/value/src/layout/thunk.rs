@@ -1,0 +1,207 @@
+//! Suspended values and the state machine that forces each once (E7).
+//!
+//! States: suspended → claimed → forced, or claimed → failed, or claimed → suspended again (an interruption is not an
+//! answer). A thread claims a thunk before it reads the captures for evaluation; the result overwrites the first slot
+//! and is published by a release store of the header. While the process has one thread, claiming is a plain store.
+//! The same protocol is model-checked in `tests/thunk_protocol.rs`.
+
+use super::{Slot, Value, header, header_count, header_kind, header_low, heap, kind, word::tag};
+use crate::{Body, Error};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// A suspended or formerly suspended value.
+#[repr(C)]
+pub struct Thunk {
+    head: AtomicU64,
+}
+
+/// What a thunk is at the moment of asking.
+#[derive(Clone, Copy, Debug)]
+pub enum ThunkState {
+    /// Evaluated.
+    Forced(Value),
+    /// Not begun.
+    Suspended,
+    /// Being evaluated by the thread of this number.
+    Claimed(u32),
+    /// Evaluation failed for good.
+    Failed(&'static Error),
+}
+
+/// What a claimed thunk has to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Work {
+    /// Run a body with the thunk's captures.
+    Run(&'static Body),
+    /// Apply the first slot to the others.
+    Apply,
+}
+
+static SHARED: AtomicBool = AtomicBool::new(false);
+static NEXT_THREAD: AtomicU32 = AtomicU32::new(1);
+
+thread_local! {
+    static THREAD: u32 = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Whether thunks are claimed without synchronisation. Call with `false` before a second thread evaluates anything;
+/// it cannot be turned back.
+pub fn single_threaded(single: bool) -> bool {
+    if !single {
+        SHARED.store(true, Ordering::SeqCst);
+    }
+    !SHARED.load(Ordering::Relaxed)
+}
+
+impl Thunk {
+    /// A suspended body whose captures are still unset.
+    #[inline]
+    pub fn suspend(body: &'static Body) -> &'static Thunk {
+        let object = heap::alloc(1 + body.captures.len().max(1));
+        let code = std::ptr::from_ref(body).expose_provenance() as u64;
+        // SAFETY: the allocation holds the header and at least one slot (invariant 1).
+        unsafe {
+            object.write(header(kind::SUSPENDED, 0, code));
+            &*object.cast::<Thunk>()
+        }
+    }
+
+    /// A suspended application.
+    pub fn apply(function: Value, args: &[Value]) -> Value {
+        let count = 1 + args.len();
+        let object = heap::alloc(1 + count);
+        let count = u8::try_from(count).expect("an application has fewer than 255 arguments");
+        // SAFETY: the allocation holds the header and `count` slots (invariant 1).
+        unsafe {
+            object.write(header(kind::APPLY, count, 0));
+            object.add(1).write(function.0);
+            for (i, arg) in args.iter().enumerate() {
+                object.add(2 + i).write(arg.0);
+            }
+        }
+        Value::from_ptr(object, tag::THUNK)
+    }
+
+    /// A cell that already failed: forcing it gives the error.
+    #[cold]
+    pub fn failed(error: Box<Error>) -> Value {
+        let object = heap::alloc(2);
+        // SAFETY: two words were allocated; the error is leaked, so it lives for ever.
+        unsafe {
+            object.write(header(kind::FAILED, 0, 0));
+            object.add(1).write(std::ptr::from_ref(Box::leak(error)).expose_provenance() as u64);
+        }
+        Value::from_ptr(object, tag::THUNK)
+    }
+
+    /// The thunk as a value.
+    #[inline]
+    pub fn value(&'static self) -> Value {
+        Value::from_ptr(std::ptr::from_ref(self).cast(), tag::THUNK)
+    }
+
+    #[inline]
+    fn slot(&'static self, index: usize) -> &'static Slot {
+        // SAFETY: callers stay within the slots the header or body gives (invariants 1, 3); slot 0 always exists.
+        unsafe { &*std::ptr::from_ref(self).cast::<Slot>().add(1 + index) }
+    }
+
+    /// The result, if there is one: the fast path of forcing.
+    #[inline]
+    pub fn forced(&'static self) -> Option<Value> {
+        (header_kind(self.head.load(Ordering::Acquire)) == kind::FORCED).then(|| self.slot(0).get())
+    }
+
+    /// The state.
+    pub fn state(&'static self) -> ThunkState {
+        let head = self.head.load(Ordering::Acquire);
+        match header_kind(head) {
+            kind::FORCED => ThunkState::Forced(self.slot(0).get()),
+            kind::CLAIMED => ThunkState::Claimed(header_low(head) as u32),
+            // SAFETY: a FAILED thunk's first slot is the address of a leaked error, published by the header.
+            kind::FAILED => ThunkState::Failed(unsafe {
+                &*std::ptr::with_exposed_provenance(self.slot(0).get().0 as usize)
+            }),
+            _ => ThunkState::Suspended,
+        }
+    }
+
+    /// Claims a suspended thunk for this thread; `None` when it is in any other state.
+    #[inline]
+    pub fn claim(&'static self) -> Option<Work> {
+        let head = self.head.load(Ordering::Acquire);
+        let work = match header_kind(head) {
+            // SAFETY: a SUSPENDED header holds the address of code, which lives for ever.
+            kind::SUSPENDED => Work::Run(unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) }),
+            kind::APPLY => Work::Apply,
+            _ => return None,
+        };
+        let claimed = header(kind::CLAIMED, header_count(head), THREAD.with(|&t| u64::from(t)));
+        if SHARED.load(Ordering::Relaxed) {
+            self.head.compare_exchange(head, claimed, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        } else {
+            self.head.store(claimed, Ordering::Relaxed);
+        }
+        Some(work)
+    }
+
+    /// This thread's number as it appears in [`ThunkState::Claimed`].
+    pub fn this_thread() -> u32 {
+        THREAD.with(|&t| t)
+    }
+
+    /// The captures of a thunk claimed to run `body`.
+    #[inline]
+    pub fn captures(&'static self, body: &'static Body) -> &'static [Slot] {
+        // SAFETY: see `slot`; `body` is the one the thunk was made with, checked in debug builds by its header's past.
+        unsafe { std::slice::from_raw_parts(self.slot(0), body.captures.len()) }
+    }
+
+    /// Function and arguments of a thunk claimed to apply.
+    #[inline]
+    pub fn application(&'static self) -> &'static [Slot] {
+        let count = header_count(self.head.load(Ordering::Relaxed)) as usize;
+        // SAFETY: APPLY thunks, and CLAIMED ones that were, carry their slot count in the header; others carry 0.
+        unsafe { std::slice::from_raw_parts(self.slot(0), count) }
+    }
+
+    /// Publishes the result of a claimed thunk.
+    #[inline]
+    pub fn publish(&'static self, value: Value) {
+        debug_assert!(value.is_whnf());
+        self.slot(0).set(value);
+        self.head.store(header(kind::FORCED, 0, 0), Ordering::Release);
+    }
+
+    /// Publishes a lasting failure of a claimed thunk.
+    #[cold]
+    pub fn fail(&'static self, error: Box<Error>) {
+        let error: &'static Error = Box::leak(error);
+        self.slot(0).set(Value(std::ptr::from_ref(error).expose_provenance() as u64));
+        self.head.store(header(kind::FAILED, 0, 0), Ordering::Release);
+    }
+
+    /// Gives a claimed thunk back unevaluated.
+    #[cold]
+    pub fn restore(&'static self, work: Work) {
+        let head = match work {
+            Work::Run(body) => header(kind::SUSPENDED, 0, std::ptr::from_ref(body).expose_provenance() as u64),
+            Work::Apply => header(kind::APPLY, header_count(self.head.load(Ordering::Relaxed)), 0),
+        };
+        self.head.store(head, Ordering::Release);
+    }
+
+    /// The code of a thunk that has not begun.
+    pub fn suspended_body(&'static self) -> Option<&'static Body> {
+        let head = self.head.load(Ordering::Acquire);
+        // SAFETY: as in `claim`.
+        (header_kind(head) == kind::SUSPENDED)
+            .then(|| unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) })
+    }
+}
+
+impl std::fmt::Debug for Thunk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("thunk")
+    }
+}
