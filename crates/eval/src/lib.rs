@@ -1,1 +1,33 @@
-//! firn-eval
+//! The machine: force, call, select, operators, coercion, equality, import, errors.
+//!
+//! A tree-walking machine over lowered code. `eval` takes code in strict position and a frame (local slots and
+//! captures) and gives a value in weak head normal form; `delay` takes code in delayed position and gives a cell
+//! without evaluating anything. The machine knows no builtin by name: they come as a table.
+
+mod attrs;
+mod call;
+mod coerce;
+mod equality;
+mod errors;
+mod eval;
+mod expect;
+mod force;
+mod frame;
+mod import;
+mod machine;
+mod names;
+mod operators;
+mod path_select;
+mod print;
+mod select;
+mod settings;
+mod stats;
+
+pub use coerce::Coercion;
+pub use errors::{colored, show_type};
+pub use firn_value::{Error, ErrorKind, Result};
+pub use machine::{Builtin, Machine, PrimopFn, Shared};
+pub use names::Names;
+pub use print::{PrintOptions, print_value};
+pub use settings::{Features, Settings};
+pub use stats::Stats;

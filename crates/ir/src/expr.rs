@@ -24,9 +24,9 @@ pub enum Expr<V: 'static> {
     /// A ready value.
     Const(V),
     /// A variable of this frame; its cell may be unevaluated.
-    Local(u32),
+    Local(u32, Pos),
     /// A captured variable.
-    Capture(u32),
+    Capture(u32, Pos),
     /// A name looked up in the enclosing `with` scopes.
     Dynamic(&'static Dynamic),
     /// `base.name`, the common form of selection.
@@ -61,6 +61,8 @@ pub enum Expr<V: 'static> {
     CurPos(Pos),
     /// Delayed position only: a body to run later.
     Suspend(&'static Body<V>),
+    /// An expression nested so deeply that the machine must look to its stack first.
+    Deep(&'static Expr<V>),
 }
 
 /// Operators with two operands.
@@ -140,8 +142,8 @@ pub struct SelectName<V: 'static> {
 /// One component of an attribute path.
 #[derive(Debug)]
 pub enum AttrName<V: 'static> {
-    /// Written out.
-    Static(Symbol),
+    /// Written out, with the shape and index last seen there.
+    Static(Symbol, InlineCache),
     /// Computed: strict code, and its source as Nix prints it (for messages).
     Dynamic(Expr<V>, &'static [u8]),
 }
@@ -192,7 +194,7 @@ pub struct Attrs<V: 'static> {
     pub rec: Option<u32>,
     /// Index of `__overrides` in a `rec` set that has one.
     pub overrides: Option<u32>,
-    /// Which attributes were inherited (only filled when there are overrides).
+    /// Attributes with computed names, in source order.
     pub dynamic: &'static [DynamicAttr<V>],
     /// Where the set begins.
     pub pos: Pos,

@@ -5,11 +5,13 @@
 //! must still hold ready-made constants. Code lives as long as the process. Positions are kept beside the code for
 //! messages and are no part of its meaning.
 
+mod arena;
 mod expr;
 mod lower;
+mod scope;
 mod shape;
 mod strictness;
 
 pub use expr::*;
-pub use lower::{Builtins, Literals, LowerError, Program, lower};
+pub use lower::{Globals, Literals, LowerError, Program, lower};
 pub use shape::Shape;

@@ -1,9 +1,11 @@
 //! Evaluation errors: one boxed word, whose kind says whether `tryEval` catches it.
 //!
 //! Messages are Nix's own. Parts that Nix highlights are wrapped in the escape sequences Nix uses
-//! ([`Error::HIGHLIGHT`]…[`Error::PLAIN`]); whoever prints on something that is not a terminal strips them.
+//! ([`Error::HIGHLIGHT`]…[`Error::PLAIN`]); whoever prints on something that is not a terminal strips them. An error is
+//! cheap to clone (every thunk it passes through remembers it), so message and trace are shared.
 
 use firn_source::Pos;
+use std::sync::Arc;
 
 /// A result of evaluation.
 pub type Result<T> = std::result::Result<T, Box<Error>>;
@@ -41,7 +43,7 @@ pub enum ErrorKind {
     Interrupted,
 }
 
-/// One step of the trace: the innermost is first.
+/// One step of the trace.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// Where, if anywhere.
@@ -52,21 +54,39 @@ pub struct Frame {
     pub always: bool,
 }
 
+#[derive(Clone, Debug)]
+struct Info {
+    kind: ErrorKind,
+    message: Vec<u8>,
+    pos: Pos,
+    suggestions: Vec<Vec<u8>>,
+    status: u8,
+}
+
+#[derive(Debug)]
+struct Link {
+    frame: Frame,
+    inner: Option<Arc<Link>>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Long traces must not be dropped by recursion.
+        let mut next = self.inner.take();
+        while let Some(link) = next {
+            match Arc::into_inner(link) {
+                Some(mut link) => next = link.inner.take(),
+                None => break,
+            }
+        }
+    }
+}
+
 /// An error of evaluation.
 #[derive(Clone, Debug)]
 pub struct Error {
-    /// Its kind.
-    pub kind: ErrorKind,
-    /// Nix's message without the `error:` prefix.
-    pub message: Vec<u8>,
-    /// Where it happened.
-    pub pos: Pos,
-    /// What was being evaluated, innermost first.
-    pub trace: Vec<Frame>,
-    /// Names close to the one that was not found, best first.
-    pub suggestions: Vec<Vec<u8>>,
-    /// Exit status other than 1, if any.
-    pub status: Option<u8>,
+    info: Arc<Info>,
+    trace: Option<Arc<Link>>,
 }
 
 impl Error {
@@ -76,49 +96,88 @@ impl Error {
     pub const PLAIN: &'static str = "\x1b[0m";
 
     /// An error of the given kind with a finished message.
+    #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<Vec<u8>>) -> Box<Error> {
-        Box::new(Error {
-            kind,
-            message: message.into(),
-            pos: Pos::NONE,
-            trace: Vec::new(),
-            suggestions: Vec::new(),
-            status: None,
-        })
+        let info = Info { kind, message: message.into(), pos: Pos::NONE, suggestions: Vec::new(), status: 1 };
+        Box::new(Error { info: Arc::new(info), trace: None })
     }
 
     /// Sets the position.
     pub fn at(mut self: Box<Self>, pos: Pos) -> Box<Error> {
-        self.pos = pos;
+        Arc::make_mut(&mut self.info).pos = pos;
         self
     }
 
-    /// Adds a frame outside the ones already there.
-    pub fn trace(mut self: Box<Self>, pos: Pos, text: impl Into<Vec<u8>>) -> Box<Error> {
-        self.trace.push(Frame { pos, text: text.into(), always: false });
+    /// Sets the exit status of a program that fails with this error.
+    pub fn exit_with(mut self: Box<Self>, status: u8) -> Box<Error> {
+        Arc::make_mut(&mut self.info).status = status;
         self
     }
 
-    /// Adds names that may have been meant.
+    /// Adds a frame around the ones already there.
+    #[cold]
+    pub fn trace(self: Box<Self>, pos: Pos, text: impl Into<Vec<u8>>) -> Box<Error> {
+        self.frame(Frame { pos, text: text.into(), always: false })
+    }
+
+    /// Adds a frame around the ones already there.
+    #[cold]
+    pub fn frame(mut self: Box<Self>, frame: Frame) -> Box<Error> {
+        let inner = self.trace.take();
+        self.trace = Some(Arc::new(Link { frame, inner }));
+        self
+    }
+
+    /// Adds names that may have been meant, best first.
     pub fn suggest(mut self: Box<Self>, suggestions: Vec<Vec<u8>>) -> Box<Error> {
-        self.suggestions = suggestions;
+        Arc::make_mut(&mut self.info).suggestions = suggestions;
         self
+    }
+
+    /// What sort of failure it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.info.kind
+    }
+
+    /// Nix's message without the `error:` prefix, highlights included.
+    pub fn message(&self) -> &[u8] {
+        &self.info.message
+    }
+
+    /// Where it happened.
+    pub fn pos(&self) -> Pos {
+        self.info.pos
+    }
+
+    /// Names that may have been meant, best first.
+    pub fn suggestions(&self) -> &[Vec<u8>] {
+        &self.info.suggestions
+    }
+
+    /// Exit status of a program that fails with this error.
+    pub fn status(&self) -> u8 {
+        self.info.status
+    }
+
+    /// The trace, outermost frame first.
+    pub fn frames(&self) -> impl Iterator<Item = &Frame> {
+        std::iter::successors(self.trace.as_deref(), |link| link.inner.as_deref()).map(|link| &link.frame)
     }
 
     /// Whether `tryEval` catches it.
     pub fn is_catchable(&self) -> bool {
-        matches!(self.kind, ErrorKind::Thrown | ErrorKind::Assertion)
+        matches!(self.kind(), ErrorKind::Thrown | ErrorKind::Assertion)
     }
 
     /// Whether a thunk that failed with it stays failed.
     pub fn is_lasting(&self) -> bool {
-        !matches!(self.kind, ErrorKind::Interrupted | ErrorKind::StackOverflow)
+        !matches!(self.kind(), ErrorKind::Interrupted | ErrorKind::StackOverflow)
     }
 }
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let text = String::from_utf8_lossy(&self.message);
+        let text = String::from_utf8_lossy(self.message());
         f.write_str(&text.replace(Error::HIGHLIGHT, "").replace(Error::PLAIN, ""))
     }
 }

@@ -1,6 +1,6 @@
 //! Turns literals of the source into ready values while code is lowered.
 
-use crate::{AttrsBuilder, Context, ListBuilder, Value};
+use crate::{AttrsBuilder, Context, Function, ListBuilder, Value};
 use firn_ir::{Literals, Shape};
 
 /// Makes the constants of lowered code.
@@ -38,8 +38,10 @@ impl Literals for Constants {
         AttrsBuilder::of_shape(shape, values.iter().copied())
     }
 
-    fn is_shareable(&self, value: Value) -> bool {
-        // M7: floats (NaN) and functions are compared by cell, so a constant that holds one is not shared.
-        !matches!(value.get_type(), Some(crate::Type::Float | crate::Type::Function) | None)
+    fn strict_args(&self, value: Value) -> (usize, u8) {
+        match value.as_function() {
+            Some(Function::Primop(primop)) => (primop.arity as usize, primop.strict),
+            _ => (0, 0),
+        }
     }
 }

@@ -61,7 +61,7 @@ impl Attrs {
     /// The cell at an index of the flat set's shape.
     #[inline]
     pub fn cell(self, shape: &'static Shape, index: usize) -> Value {
-        debug_assert!(self.flat_shape().is_some_and(|s| std::ptr::eq(s, shape)));
+        assert!(self.flat_shape().is_some_and(|s| std::ptr::eq(s, shape)));
         self.cells(shape)[index].get()
     }
 

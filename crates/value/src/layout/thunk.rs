@@ -31,10 +31,10 @@ pub enum ThunkState {
 /// What a claimed thunk has to do.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
-    /// Run a body with the thunk's captures.
-    Run(&'static Body),
+    /// Run a body with these captures.
+    Run(&'static Body, &'static [Slot]),
     /// Apply the first slot to the others.
-    Apply,
+    Apply(&'static [Slot]),
 }
 
 static SHARED: AtomicBool = AtomicBool::new(false);
@@ -64,6 +64,13 @@ impl Thunk {
             object.write(header(kind::SUSPENDED, 0, code));
             &*object.cast::<Thunk>()
         }
+    }
+
+    /// The captures of a thunk that was made for `body` and has not begun, to be filled in; empty otherwise.
+    #[inline]
+    pub fn slots_of(&'static self, body: &'static Body) -> &'static [Slot] {
+        let head = header(kind::SUSPENDED, 0, std::ptr::from_ref(body).expose_provenance() as u64);
+        if self.head.load(Ordering::Relaxed) == head { self.slots(body.captures.len()) } else { &[] }
     }
 
     /// A suspended application.
@@ -131,9 +138,12 @@ impl Thunk {
     pub fn claim(&'static self) -> Option<Work> {
         let head = self.head.load(Ordering::Acquire);
         let work = match header_kind(head) {
-            // SAFETY: a SUSPENDED header holds the address of code, which lives for ever.
-            kind::SUSPENDED => Work::Run(unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) }),
-            kind::APPLY => Work::Apply,
+            kind::SUSPENDED => {
+                // SAFETY: a SUSPENDED header holds the address of code, which lives for ever.
+                let body: &'static Body = unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) };
+                Work::Run(body, self.slots(body.captures.len()))
+            }
+            kind::APPLY => Work::Apply(self.slots(header_count(head) as usize)),
             _ => return None,
         };
         let claimed = header(kind::CLAIMED, header_count(head), THREAD.with(|&t| u64::from(t)));
@@ -150,18 +160,10 @@ impl Thunk {
         THREAD.with(|&t| t)
     }
 
-    /// The captures of a thunk claimed to run `body`.
+    /// The first `count` slots; `count` comes from the header or the body the thunk was made with.
     #[inline]
-    pub fn captures(&'static self, body: &'static Body) -> &'static [Slot] {
-        // SAFETY: see `slot`; `body` is the one the thunk was made with, checked in debug builds by its header's past.
-        unsafe { std::slice::from_raw_parts(self.slot(0), body.captures.len()) }
-    }
-
-    /// Function and arguments of a thunk claimed to apply.
-    #[inline]
-    pub fn application(&'static self) -> &'static [Slot] {
-        let count = header_count(self.head.load(Ordering::Relaxed)) as usize;
-        // SAFETY: APPLY thunks, and CLAIMED ones that were, carry their slot count in the header; others carry 0.
+    fn slots(&'static self, count: usize) -> &'static [Slot] {
+        // SAFETY: the thunk was allocated with that many slots (invariants 1, 3).
         unsafe { std::slice::from_raw_parts(self.slot(0), count) }
     }
 
@@ -185,18 +187,20 @@ impl Thunk {
     #[cold]
     pub fn restore(&'static self, work: Work) {
         let head = match work {
-            Work::Run(body) => header(kind::SUSPENDED, 0, std::ptr::from_ref(body).expose_provenance() as u64),
-            Work::Apply => header(kind::APPLY, header_count(self.head.load(Ordering::Relaxed)), 0),
+            Work::Run(body, _) => header(kind::SUSPENDED, 0, std::ptr::from_ref(body).expose_provenance() as u64),
+            Work::Apply(slots) => header(kind::APPLY, slots.len() as u8, 0),
         };
         self.head.store(head, Ordering::Release);
     }
 
-    /// The code of a thunk that has not begun.
-    pub fn suspended_body(&'static self) -> Option<&'static Body> {
+    /// The code and captures of a thunk that has not begun.
+    pub fn suspended_body(&'static self) -> Option<(&'static Body, &'static [Slot])> {
         let head = self.head.load(Ordering::Acquire);
-        // SAFETY: as in `claim`.
-        (header_kind(head) == kind::SUSPENDED)
-            .then(|| unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) })
+        (header_kind(head) == kind::SUSPENDED).then(|| {
+            // SAFETY: as in `claim`.
+            let body: &'static Body = unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) };
+            (body, self.slots(body.captures.len()))
+        })
     }
 }
 

@@ -1,0 +1,111 @@
+//! Attribute set literals: plain, recursive, with overrides, with computed names.
+
+use crate::frame::Frame;
+use crate::{Machine, colored};
+use firn_ir as ir;
+use firn_source::{Pos, Symbol};
+use firn_value::{AttrsBuilder, Error, ErrorKind, Expr, Result, Value};
+
+impl Machine {
+    #[inline(never)]
+    pub(crate) fn attrs(&self, node: &'static ir::Attrs<Value>, frame: &Frame<'_>) -> Result<Value> {
+        match node.rec {
+            None => self.bind(node.from, frame),
+            Some(first) => self.bind_rec(node, first, frame),
+        }
+        if node.dynamic.is_empty() && node.overrides.is_none() {
+            return Ok(match node.rec {
+                None => AttrsBuilder::of_shape(node.shape, node.values.iter().map(|v| self.delay(v, frame))),
+                Some(first) => AttrsBuilder::of_shape(
+                    node.shape,
+                    (0..node.shape.len()).map(|i| frame.locals[first as usize + i].get()),
+                ),
+            });
+        }
+        self.attrs_with_extras(node, frame)
+    }
+
+    /// Binds the names of a recursive set and the sources of its `inherit (…)`.
+    fn bind_rec(&self, node: &'static ir::Attrs<Value>, first: u32, frame: &Frame<'_>) {
+        for from in node.from {
+            self.make_cell(&from.value, from.slot, frame);
+        }
+        for (i, value) in node.values.iter().enumerate() {
+            self.make_cell(value, first + i as u32, frame);
+        }
+        for from in node.from {
+            self.fill_cell(&from.value, from.slot, frame);
+        }
+        for (i, value) in node.values.iter().enumerate() {
+            self.fill_cell(value, first + i as u32, frame);
+        }
+    }
+
+    #[inline(never)]
+    fn attrs_with_extras(&self, node: &'static ir::Attrs<Value>, frame: &Frame<'_>) -> Result<Value> {
+        let mut entries: Vec<(Symbol, Pos, Value)> = Vec::with_capacity(node.shape.len() + node.dynamic.len());
+        for (i, value) in node.values.iter().enumerate() {
+            let cell = match node.rec {
+                None => self.delay(value, frame),
+                Some(first) => frame.locals[first as usize + i].get(),
+            };
+            entries.push((node.shape.names()[i], node.shape.positions()[i], cell));
+        }
+        if let (Some(first), Some(index)) = (node.rec, node.overrides) {
+            self.override_names(node, first, index, frame, &mut entries)?;
+        }
+        for dynamic in node.dynamic {
+            let name = self.eval(&dynamic.name, frame)?;
+            if name == Value::NULL {
+                continue;
+            }
+            let name = self.force_string_no_context(name, dynamic.pos, "while evaluating the name of a dynamic attribute")?;
+            let name = Symbol::intern(name.bytes());
+            if let Some(&(_, pos, _)) = entries.iter().find(|e| e.0 == name) {
+                return Err(already_defined(name, pos, dynamic.pos));
+            }
+            entries.push((name, dynamic.pos, self.delay(&dynamic.value, frame)));
+        }
+        let mut set = AttrsBuilder::with_capacity(entries.len());
+        for (name, pos, value) in entries {
+            set.push(name, pos, value);
+        }
+        Ok(set.finish())
+    }
+
+    /// NIX: `__overrides` replaces names of a recursive set for the other names too.
+    fn override_names(
+        &self,
+        node: &'static ir::Attrs<Value>,
+        first: u32,
+        index: u32,
+        frame: &Frame<'_>,
+        entries: &mut Vec<(Symbol, Pos, Value)>,
+    ) -> Result<()> {
+        let cell = entries[index as usize].2;
+        let overrides = self.force_attrs(cell, Pos::NONE, "while evaluating the `__overrides` attribute")?;
+        for (name, pos, value) in overrides.iter() {
+            match node.shape.index(name) {
+                Some(i) => {
+                    entries[i] = (name, pos, value);
+                    frame.locals[first as usize + i].set(value);
+                }
+                None => entries.push((name, pos, value)),
+            }
+        }
+        // Cells that have not begun see the replaced names.
+        for (i, value) in node.values.iter().enumerate() {
+            if matches!(value, Expr::Suspend(_)) && frame.locals[first as usize + i].get() == entries[i].2 {
+                self.fill_cell(value, first + i as u32, frame);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn already_defined(name: Symbol, first: Pos, pos: Pos) -> Box<Error> {
+    let at = first.resolve().map_or_else(|| "«none»".to_owned(), |l| crate::print::show_location(&l));
+    let message = format!("dynamic attribute '{}' already defined at {}", colored(name), colored(at));
+    Error::new(ErrorKind::Eval, message).at(pos)
+}

@@ -1,0 +1,314 @@
+//! Calls: closures with their patterns, builtins, partial applications, functors.
+//!
+//! An argument is normally delayed. Where the function is known to force it first, it is evaluated at once and an
+//! error is kept in the cell, so that the function raises it exactly where it would have (see `ir::strictness`).
+
+use crate::force::{RED_ZONE, SEGMENT};
+use crate::frame::{Frame, with_slots};
+use crate::{Machine, Stats};
+use firn_ir::{Call, Pattern};
+use firn_source::Pos;
+use firn_value::{Attrs, Closure, Error, ErrorKind, Expr, Function, Lambda, PartialApp, Primop, Result, Slot, Thunk, Value};
+
+impl Machine {
+    /// Evaluates a call expression.
+    #[inline(never)]
+    pub(crate) fn eval_call(&self, node: &'static Call<Value>, frame: &Frame<'_>) -> Result<Value> {
+        let function = self.eval(&node.fun, frame)?;
+        match function.as_function() {
+            Some(Function::Closure(closure)) => {
+                let lambda = closure.lambda();
+                let arity = lambda.arity();
+                if node.args.len() >= arity {
+                    return self.call_closure_expr(closure, lambda, node, frame);
+                }
+            }
+            Some(Function::Primop(primop)) => {
+                if node.args.len() >= primop.arity as usize {
+                    return self.call_primop_expr(primop, node, frame);
+                }
+            }
+            _ => {}
+        }
+        with_slots(node.args.len(), |slots| {
+            for (slot, arg) in slots.iter().zip(node.args) {
+                slot.set(self.delay(arg, frame));
+            }
+            self.call_slots(function, slots, node.pos)
+        })
+    }
+
+    fn call_slots(&self, function: Value, slots: &[Slot], pos: Pos) -> Result<Value> {
+        match slots {
+            [a] => self.call(function, &[a.get()], pos),
+            [a, b] => self.call(function, &[a.get(), b.get()], pos),
+            [a, b, c] => self.call(function, &[a.get(), b.get(), c.get()], pos),
+            _ => self.call(function, &slots.iter().map(Slot::get).collect::<Vec<_>>(), pos),
+        }
+    }
+
+    #[inline]
+    fn call_closure_expr(
+        &self,
+        closure: Closure,
+        lambda: &'static Lambda,
+        node: &'static Call<Value>,
+        frame: &Frame<'_>,
+    ) -> Result<Value> {
+        let arity = lambda.arity();
+        let (now, rest) = node.args.split_at(arity);
+        let result = with_slots(lambda.body.locals as usize, |locals| {
+            for &i in lambda.strict {
+                locals[i as usize].set(self.evaluate_early(&now[i as usize], frame)?);
+            }
+            for (i, arg) in now.iter().enumerate() {
+                if !lambda.strict.contains(&(i as u8)) {
+                    locals[i].set(self.delay(arg, frame));
+                }
+            }
+            self.enter(closure, lambda, locals, node.pos)
+        })?;
+        if rest.is_empty() {
+            return Ok(result);
+        }
+        let rest: Vec<Value> = rest.iter().map(|arg| self.delay(arg, frame)).collect();
+        self.call(result, &rest, node.pos)
+    }
+
+    /// Evaluates an argument that the function forces first; an error stays in the cell.
+    #[inline]
+    fn evaluate_early(&self, arg: &'static Expr, frame: &Frame<'_>) -> Result<Value> {
+        let Expr::Suspend(body) = arg else { return Ok(self.delay(arg, frame)) };
+        match self.run_now(body, frame) {
+            Ok(value) => Ok(value),
+            Err(error) if error.is_lasting() => Ok(Thunk::failed(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn call_primop_expr(&self, primop: &'static Primop, node: &'static Call<Value>, frame: &Frame<'_>) -> Result<Value> {
+        let arity = primop.arity as usize;
+        let (now, rest) = node.args.split_at(arity);
+        let mut args = [Value::NULL; 8];
+        for (i, arg) in now.iter().enumerate() {
+            args[i] = if primop.strict & 1 << i != 0 { self.evaluate_early(arg, frame)? } else { self.delay(arg, frame) };
+        }
+        let result = self.call_primop(primop, &args[..arity], node.pos)?;
+        if rest.is_empty() {
+            return Ok(result);
+        }
+        let rest: Vec<Value> = rest.iter().map(|arg| self.delay(arg, frame)).collect();
+        self.call(result, &rest, node.pos)
+    }
+
+    /// Counts a nested call; the error when there are too many.
+    #[inline]
+    pub fn deeper(&self, pos: Pos) -> Result<u32> {
+        let depth = self.depth.get();
+        if depth > self.shared.settings.max_call_depth {
+            return Err(too_deep(pos));
+        }
+        self.depth.set(depth + 1);
+        Ok(depth)
+    }
+
+    /// Ends what `deeper` began.
+    #[inline]
+    pub fn shallower(&self, depth: u32) {
+        self.depth.set(depth);
+    }
+
+    /// Runs a builtin on exactly its arguments.
+    #[inline]
+    fn call_primop(&self, primop: &'static Primop, args: &[Value], pos: Pos) -> Result<Value> {
+        let depth = self.deeper(pos)?;
+        Stats::bump(&self.stats.primop_calls);
+        let result = self.shared.primops[primop.index as usize](self, pos, args);
+        self.shallower(depth);
+        result.map_err(|error| if primop.trace { while_calling_builtin(error, primop, pos) } else { error })
+    }
+
+    /// Runs a closure whose arguments are in its first slots.
+    #[inline]
+    fn enter(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
+        let depth = self.deeper(pos)?;
+        let frame = Frame { locals, captures: closure.captures() };
+        let result = match &lambda.pattern {
+            None => Ok(()),
+            Some(pattern) => self.match_pattern(lambda, pattern, &frame, pos),
+        };
+        let result = match result {
+            Ok(()) => {
+                Stats::bump(&self.stats.calls);
+                let result = if stacker::remaining_stack().is_none_or(|left| left < RED_ZONE) {
+                    stacker::grow(SEGMENT, || self.eval(&lambda.body.expr, &frame))
+                } else {
+                    self.eval(&lambda.body.expr, &frame)
+                };
+                match result {
+                    Err(error) if self.shared.settings.show_trace => Err(while_calling(error, lambda, pos)),
+                    other => other,
+                }
+            }
+            Err(error) => Err(error),
+        };
+        self.shallower(depth);
+        result
+    }
+
+    /// Binds a pattern's formals from the set in its slot.
+    #[inline(never)]
+    fn match_pattern(&self, lambda: &'static Lambda, pattern: &'static Pattern<Value>, frame: &Frame<'_>, pos: Pos) -> Result<()> {
+        let cell = frame.locals[lambda.params.len()].get();
+        let set = self
+            .force_attrs(cell, pattern.pos, "while evaluating the value passed for the lambda argument")
+            .map_err(|e| if pos.is_some() { e.trace(pos, "from call site") } else { e })?;
+        let (mut used, mut missing) = (0, false);
+        for (i, formal) in pattern.formals.iter().enumerate() {
+            let slot = pattern.first + i as u32;
+            match (set.get(formal.name), &formal.default) {
+                (Some(value), _) => {
+                    frame.locals[slot as usize].set(value);
+                    used += 1;
+                }
+                (None, Some(default)) => {
+                    self.make_cell(default, slot, frame);
+                    missing = true;
+                }
+                (None, None) => return Err(missing_argument(lambda, formal.name, pattern.pos, pos)),
+            }
+        }
+        if missing {
+            for (i, formal) in pattern.formals.iter().enumerate() {
+                if let Some(default) = &formal.default
+                    && !set.has(formal.name)
+                {
+                    self.fill_cell(default, pattern.first + i as u32, frame);
+                }
+            }
+        }
+        if !pattern.ellipsis && used != set.len() {
+            return Err(unexpected_argument(lambda, pattern, set, pos));
+        }
+        Ok(())
+    }
+
+    /// Applies a function to cells.
+    pub fn call(&self, function: Value, args: &[Value], pos: Pos) -> Result<Value> {
+        let mut current = self.force(function, pos)?;
+        let mut args = args;
+        while !args.is_empty() {
+            match current.as_function() {
+                Some(Function::Closure(closure)) => {
+                    let lambda = closure.lambda();
+                    let arity = lambda.arity();
+                    if args.len() < arity {
+                        return Ok(PartialApp::new(current, args));
+                    }
+                    let (now, rest) = args.split_at(arity);
+                    current = self.call_closure(closure, now, pos)?;
+                    args = rest;
+                }
+                Some(Function::Primop(primop)) => {
+                    let arity = primop.arity as usize;
+                    if args.len() < arity {
+                        return Ok(PartialApp::new(current, args));
+                    }
+                    let (now, rest) = args.split_at(arity);
+                    current = self.call_primop(primop, now, pos)?;
+                    args = rest;
+                }
+                Some(Function::Partial(partial)) => {
+                    let mut all: Vec<Value> = partial.args().iter().map(Slot::get).collect();
+                    all.extend_from_slice(args);
+                    return self.call(partial.function(), &all, pos);
+                }
+                None => {
+                    current = self.call_functor(current, args[0], pos)?;
+                    args = &args[1..];
+                }
+            }
+        }
+        Ok(current)
+    }
+
+    #[inline]
+    fn call_closure(&self, closure: Closure, args: &[Value], pos: Pos) -> Result<Value> {
+        let lambda = closure.lambda();
+        with_slots(lambda.body.locals as usize, |locals| {
+            for (slot, &arg) in locals.iter().zip(args) {
+                slot.set(arg);
+            }
+            self.enter(closure, lambda, locals, pos)
+        })
+    }
+
+    #[inline(never)]
+    fn call_functor(&self, current: Value, arg: Value, pos: Pos) -> Result<Value> {
+        let functor = current.as_attrs().and_then(|set| set.get_with_pos(self.names().functor));
+        let Some((functor, functor_pos)) = functor else {
+            let message = [
+                b"attempt to call something which is not a function but ".as_slice(),
+                crate::show_type(current).as_bytes(),
+                b": ",
+                &self.show(current),
+            ];
+            return Err(Error::new(ErrorKind::Type, message.concat()).at(pos));
+        };
+        let depth = self.deeper(pos)?;
+        let result = self.call(functor, &[current, arg], functor_pos);
+        self.shallower(depth);
+        result.map_err(|e| e.trace(pos, "while calling a functor (an attribute set with a '__functor' attribute)"))
+    }
+}
+
+#[cold]
+fn too_deep(pos: Pos) -> Box<Error> {
+    Error::new(ErrorKind::StackOverflow, "stack overflow; max-call-depth exceeded").at(pos)
+}
+
+#[cold]
+fn while_calling_builtin(error: Box<Error>, primop: &Primop, pos: Pos) -> Box<Error> {
+    error.trace(pos, format!("while calling the '{}' builtin", crate::colored(primop.name)))
+}
+
+fn name_of(lambda: &Lambda) -> String {
+    lambda.name.map_or_else(|| "anonymous lambda".to_owned(), |name| name.to_string())
+}
+
+#[cold]
+fn while_calling(error: Box<Error>, lambda: &'static Lambda, pos: Pos) -> Box<Error> {
+    let what = match lambda.name {
+        Some(name) => format!("while calling {}", crate::colored(format_args!("'{name}'"))),
+        None => format!("while calling {}", crate::colored("anonymous lambda")),
+    };
+    let error = error.trace(lambda.pos_at(lambda.arity() - 1), what);
+    if pos.is_some() { error.trace(pos, "from call site") } else { error }
+}
+
+#[cold]
+fn missing_argument(lambda: &'static Lambda, name: firn_source::Symbol, at: Pos, pos: Pos) -> Box<Error> {
+    let message = format!(
+        "function '{}' called without required argument '{}'",
+        crate::colored(name_of(lambda)),
+        crate::colored(name)
+    );
+    Error::new(ErrorKind::Type, message).at(at).trace(pos, "from call site")
+}
+
+#[cold]
+fn unexpected_argument(lambda: &'static Lambda, pattern: &'static Pattern<Value>, set: Attrs, pos: Pos) -> Box<Error> {
+    let is_formal = |name| pattern.formals.iter().any(|f| f.name == name);
+    // NIX: the first in symbol order is reported.
+    let name = set.iter().map(|(name, _, _)| name).find(|&name| !is_formal(name)).expect("some attribute is no formal");
+    let formals: Vec<&[u8]> = pattern.formals.iter().map(|f| f.name.as_bytes()).collect();
+    let message = format!(
+        "function '{}' called with unexpected argument '{}'",
+        crate::colored(name_of(lambda)),
+        crate::colored(name)
+    );
+    Error::new(ErrorKind::Type, message)
+        .at(pattern.pos)
+        .trace(pos, "from call site")
+        .suggest(crate::errors::best_matches(&formals, name.as_bytes()))
+}

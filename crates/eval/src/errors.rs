@@ -1,0 +1,57 @@
+//! Pieces of messages: types by Nix's names, highlighting, suggestions.
+
+use crate::Machine;
+use firn_value::{Error, Function, Type, Value};
+
+/// A part of a message that Nix highlights.
+pub fn colored(part: impl std::fmt::Display) -> String {
+    format!("{}{part}{}", Error::HIGHLIGHT, Error::PLAIN)
+}
+
+/// A highlighted part that may not be UTF-8.
+pub(crate) fn color_bytes(part: &[u8]) -> Vec<u8> {
+    [Error::HIGHLIGHT.as_bytes(), part, Error::PLAIN.as_bytes()].concat()
+}
+
+/// What Nix calls a value's type in messages, with its article.
+pub fn show_type(value: Value) -> String {
+    match value.get_type() {
+        None => "a thunk".to_owned(),
+        Some(Type::Null) => "null".to_owned(),
+        Some(Type::Bool) => "a Boolean".to_owned(),
+        Some(Type::Int) => "an integer".to_owned(),
+        Some(Type::Float) => "a float".to_owned(),
+        Some(Type::String) => {
+            if value.as_str().is_some_and(|s| !s.context().is_empty()) {
+                "a string with context".to_owned()
+            } else {
+                "a string".to_owned()
+            }
+        }
+        Some(Type::Path) => "a path".to_owned(),
+        Some(Type::List) => "a list".to_owned(),
+        Some(Type::Attrs) => "a set".to_owned(),
+        Some(Type::Function) => match value.as_function() {
+            Some(Function::Primop(primop)) => format!("the built-in function '{}'", primop.name),
+            Some(Function::Partial(partial)) => match partial.function().as_function() {
+                Some(Function::Primop(primop)) => format!("the partially applied built-in function '{}'", primop.name),
+                _ => "a function".to_owned(),
+            },
+            _ => "a function".to_owned(),
+        },
+    }
+}
+
+/// The names closest to `name`, as Nix ranks them.
+pub(crate) fn best_matches(names: &[&[u8]], name: &[u8]) -> Vec<Vec<u8>> {
+    firn_text::suggestions::best_matches(names, name)
+}
+
+impl Machine {
+    /// A value as Nix shows it in messages; evaluates nothing.
+    pub fn show(&self, value: Value) -> Vec<u8> {
+        let mut out = Vec::new();
+        crate::print_value(self, value, &crate::PrintOptions::in_errors(), &mut out);
+        out
+    }
+}

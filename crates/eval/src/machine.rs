@@ -1,0 +1,185 @@
+//! The machine's state: what all threads share, and what one thread has.
+
+use crate::{Names, Settings, Stats};
+use firn_host::Host;
+use firn_ir::Globals;
+use firn_source::{Pos, Symbol, SymbolMap};
+use firn_value::{Primop, Result, Value};
+use hashbrown::HashMap;
+use std::cell::Cell;
+use std::sync::{Arc, Mutex};
+
+/// The code of a builtin: machine, position of the call, exactly `arity` cells.
+pub type PrimopFn = fn(&Machine, Pos, &[Value]) -> Result<Value>;
+
+/// A row of the table of builtins.
+#[derive(Clone, Copy)]
+pub struct Builtin {
+    /// Name as in `builtins.name`.
+    pub name: &'static str,
+    /// Number of arguments.
+    pub arity: u8,
+    /// Mask of the arguments forced first, see [`Primop::strict`].
+    pub strict: u8,
+    /// The code.
+    pub run: PrimopFn,
+}
+
+impl std::fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.name, self.arity)
+    }
+}
+
+/// What all threads of an evaluation share.
+pub struct Shared {
+    /// Settings in force.
+    pub settings: Settings,
+    /// The door outward.
+    pub host: Arc<dyn Host>,
+    /// Well-known names.
+    pub names: Names,
+    /// Code of the builtins by index.
+    pub(crate) primops: Vec<PrimopFn>,
+    /// Global variables.
+    pub(crate) globals: SymbolMap<Value>,
+    /// Values of imported files by resolved path.
+    pub(crate) files: Mutex<HashMap<Vec<u8>, Value>>,
+    /// Resolved paths of imports by path as asked.
+    pub(crate) resolved: Mutex<HashMap<Vec<u8>, Arc<[u8]>>>,
+    /// Where `trace`, warnings and the like go.
+    pub log: Mutex<Box<dyn FnMut(&[u8]) + Send>>,
+    /// State that builtins keep, by type.
+    pub extensions: Extensions,
+}
+
+/// State that outer crates attach to a machine, one value per type.
+#[derive(Default)]
+pub struct Extensions {
+    all: Mutex<HashMap<std::any::TypeId, Arc<dyn std::any::Any + Send + Sync>>>,
+}
+
+impl Extensions {
+    /// The attached value of type `T`, made on first use.
+    pub fn get<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
+        let any = all.entry(std::any::TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
+        Arc::clone(any).downcast().expect("the entry has the type it is filed under")
+    }
+
+    /// Attaches a value, replacing an earlier one of its type.
+    pub fn set<T: Send + Sync + 'static>(&self, value: Arc<T>) {
+        let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
+        all.insert(std::any::TypeId::of::<T>(), value);
+    }
+
+    /// The attached value of type `T`, if there is one.
+    pub fn find<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        let all = self.all.lock().unwrap_or_else(|e| e.into_inner());
+        all.get(&std::any::TypeId::of::<T>()).and_then(|any| Arc::clone(any).downcast().ok())
+    }
+}
+
+impl std::fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Extensions")
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// One thread's machine.
+#[derive(Debug)]
+pub struct Machine {
+    /// What it shares with the others.
+    pub shared: Arc<Shared>,
+    /// What it counted.
+    pub stats: Stats,
+    pub(crate) depth: Cell<u32>,
+}
+
+impl Shared {
+    /// A machine's shared state. Globals are added with [`Shared::set_global`] before evaluation begins.
+    pub fn new(settings: Settings, host: Arc<dyn Host>) -> Shared {
+        Shared {
+            settings,
+            host,
+            names: Names::new(),
+            primops: Vec::new(),
+            globals: SymbolMap::default(),
+            files: Mutex::default(),
+            resolved: Mutex::default(),
+            log: Mutex::new(Box::new(|text| {
+                use std::io::Write;
+                // A closed standard error is no reason to fail an evaluation.
+                let _ = std::io::stderr().write_all(text);
+            })),
+            extensions: Extensions::default(),
+        }
+    }
+
+    /// Adds a builtin's code and gives its value.
+    pub fn add_primop(&mut self, builtin: &Builtin) -> Value {
+        let index = self.primops.len() as u32;
+        self.primops.push(builtin.run);
+        let primop = Primop {
+            name: builtin.name,
+            arity: builtin.arity,
+            strict: builtin.strict,
+            index,
+            trace: builtin.name != "addErrorContext",
+        };
+        Value::primop(Box::leak(Box::new(primop)))
+    }
+
+    /// Defines a global variable.
+    pub fn set_global(&mut self, name: &str, value: Value) {
+        self.globals.insert(Symbol::from(name), value);
+    }
+
+    /// The value of a global variable.
+    pub fn get_global(&self, name: &str) -> Option<Value> {
+        self.globals.get(&Symbol::from(name)).copied()
+    }
+}
+
+impl Globals<Value> for Shared {
+    fn global(&self, name: Symbol) -> Option<Value> {
+        self.globals.get(&name).copied()
+    }
+}
+
+impl Machine {
+    /// A machine for this thread.
+    pub fn new(shared: Arc<Shared>) -> Machine {
+        Machine { shared, stats: Stats::default(), depth: Cell::new(0) }
+    }
+
+    /// Settings in force.
+    #[inline]
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// The door outward.
+    #[inline]
+    pub fn host(&self) -> &dyn Host {
+        &*self.shared.host
+    }
+
+    /// Well-known names.
+    #[inline]
+    pub fn names(&self) -> &Names {
+        &self.shared.names
+    }
+
+    /// Writes to the log (standard error unless replaced).
+    pub fn log(&self, text: &[u8]) {
+        let mut log = self.shared.log.lock().unwrap_or_else(|e| e.into_inner());
+        log(text);
+    }
+}

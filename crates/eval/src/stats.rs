@@ -1,0 +1,47 @@
+//! Counters of what the machine did, for `NIX_SHOW_STATS` and the benchmarks.
+
+use std::cell::Cell;
+
+macro_rules! stats {
+    ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
+        /// Counters of one machine.
+        #[derive(Debug, Default)]
+        pub struct Stats { $($(#[$doc])* pub $field: Cell<u64>),* }
+
+        impl Stats {
+            /// All counters by name, in a fixed order.
+            pub fn all(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($field), self.$field.get())),*]
+            }
+        }
+    };
+}
+
+stats! {
+    /// Function bodies entered.
+    calls,
+    /// Builtins called.
+    primop_calls,
+    /// Thunks made.
+    thunks,
+    /// Thunks that had to be evaluated.
+    forces,
+    /// Attribute lookups.
+    lookups,
+    /// `//` evaluated.
+    updates,
+    /// Attributes copied by `//`.
+    update_copies,
+    /// Lists concatenated.
+    list_concats,
+    /// Files evaluated.
+    files,
+}
+
+impl Stats {
+    /// One more.
+    #[inline]
+    pub fn bump(counter: &Cell<u64>) {
+        counter.set(counter.get() + 1);
+    }
+}

@@ -1,0 +1,86 @@
+//! Lowering of functions.
+
+use super::{Lowered, Lowering};
+use crate::arena::{keep, keep_all};
+use crate::expr::*;
+use crate::lower::{Literals, LowerError};
+use crate::strictness;
+use firn_syntax::ast::{self, LambdaId};
+
+impl<L: Literals> Lowering<'_, L> {
+    /// A function; directly nested plain functions become one function of several arguments.
+    pub(super) fn lambda(&mut self, id: LambdaId) -> Lowered<L::Value> {
+        let ast = self.ast;
+        let outer = *ast.lambda(id);
+        let mut params = Vec::new();
+        let mut last = outer;
+        loop {
+            let (None, Some(arg)) = (last.formals, last.arg) else { break };
+            params.push(Param { name: arg, pos: last.pos });
+            match ast.expr(last.body) {
+                ast::Expr::Lambda(inner) if params.len() < 200 => last = *ast.lambda(inner),
+                _ => break,
+            }
+        }
+        self.scopes.enter();
+        let lowered = stacker::maybe_grow(128 << 10, 4 << 20, || self.function_body(&params, &last));
+        let (locals, captures) = self.scopes.leave();
+        let (pattern, expr) = lowered?;
+        let arity = params.len();
+        let strict = match &pattern {
+            Some(_) => vec![arity as u8],
+            None => strictness::forced_first(&expr, arity, self.literals),
+        };
+        let body = Body { expr, locals, captures: keep_all(captures), pos: ast.pos_of(last.body) };
+        let params = keep_all(params);
+        Ok(Expr::Lambda(keep(Lambda { params, pattern, body, name: outer.name, strict: keep_all(strict) })))
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn function_body(
+        &mut self,
+        params: &[Param],
+        last: &ast::Lambda,
+    ) -> Result<(Option<Pattern<L::Value>>, Expr<L::Value>), LowerError> {
+        let ast = self.ast;
+        let first = self.scopes.slots(params.len() as u32);
+        for (i, param) in params.iter().enumerate() {
+            self.scopes.bind(param.name, first + i as u32);
+        }
+        let Some(formals) = last.formals else {
+            let expr = self.strict(last.body)?;
+            params.iter().for_each(|p| self.scopes.unbind(p.name));
+            return Ok((None, expr));
+        };
+        let whole = self.scopes.slots(1);
+        if let Some(at) = last.arg {
+            self.scopes.bind(at, whole);
+        }
+        let mut sorted = ast.formals(formals.list).to_vec();
+        sorted.sort_by_key(|f| f.name);
+        let slot = self.scopes.slots(sorted.len() as u32);
+        for (i, formal) in sorted.iter().enumerate() {
+            self.scopes.bind(formal.name, slot + i as u32);
+        }
+        let mut lowered = Vec::with_capacity(sorted.len());
+        for (i, formal) in sorted.iter().enumerate() {
+            let pending = slot + i as u32..slot + sorted.len() as u32;
+            let default = formal.default.map(|d| self.binding(d, &pending)).transpose()?;
+            lowered.push(Formal { name: formal.name, pos: formal.pos, default });
+        }
+        let expr = self.strict(last.body)?;
+        sorted.iter().for_each(|f| self.scopes.unbind(f.name));
+        if let Some(at) = last.arg {
+            self.scopes.unbind(at);
+        }
+        params.iter().for_each(|p| self.scopes.unbind(p.name));
+        let pattern = Pattern {
+            formals: keep_all(lowered),
+            first: slot,
+            ellipsis: formals.ellipsis,
+            at: last.arg,
+            pos: last.pos,
+        };
+        Ok((Some(pattern), expr))
+    }
+}

@@ -1,0 +1,201 @@
+//! Lowering of attribute sets and `let`.
+//!
+//! Bindings that see each other are made in two steps at run time: first every cell, then every cell's captures. What
+//! is bound there is therefore a constant, a function, a suspended body, or a variable whose cell exists already;
+//! NIX: an alias of a name that comes later (in symbol order) is a cell of its own, as in Nix.
+
+use super::{BUILD_AT_ONCE, Lowered, Lowering, constants};
+use crate::arena::{keep, keep_all};
+use crate::expr::*;
+use crate::lower::{Literals, LowerError};
+use crate::scope::Binder;
+use crate::shape::Shape;
+use firn_source::{Pos, Symbol};
+use firn_syntax::ast::{self, AttrDef, AttrValue, AttrsId, ExprId};
+use std::ops::Range;
+
+/// Where the source of an `inherit (e)` is found.
+#[derive(Clone, Copy)]
+enum Source<V> {
+    Bound(Binder),
+    Constant(V),
+}
+
+impl<L: Literals> Lowering<'_, L> {
+    /// Whether a set can be built at once in delayed position.
+    pub(super) fn is_simple_set(&self, id: AttrsId) -> bool {
+        let set = self.ast.attrs(id);
+        if set.recursive || !set.sources.is_empty() || !set.dynamic.is_empty() || set.defs.len() > BUILD_AT_ONCE {
+            return false;
+        }
+        self.ast.attr_defs(set.defs).iter().all(|def| match def.value {
+            AttrValue::Plain(id) => self.all_atoms(&[id]),
+            AttrValue::Inherited => {
+                self.scopes.lookup(def.name).is_some() || self.globals.global(def.name).is_some()
+            }
+            AttrValue::InheritedFrom(_) => false,
+        })
+    }
+
+    /// Lowers a value bound among others; `pending` are the slots whose cells do not exist yet at that moment.
+    pub(super) fn binding(&mut self, id: ExprId, pending: &Range<u32>) -> Lowered<L::Value> {
+        let is_pending = |this: &Self, name| {
+            this.scopes.lookup(name).is_some_and(|b| b.level == this.scopes.level() && pending.contains(&b.slot))
+        };
+        match self.ast.expr(id) {
+            ast::Expr::Var { name, .. } if is_pending(self, name) => self.own_cell(id),
+            ast::Expr::List(range) if !self.all_literals(self.ast.exprs(range), 0) => self.own_cell(id),
+            ast::Expr::Attrs(set) if self.ast.attrs(set).defs.len() > 0 => self.own_cell(id),
+            _ => self.delayed(id),
+        }
+    }
+
+    fn own_cell(&mut self, id: ExprId) -> Lowered<L::Value> {
+        self.suspend(self.ast.pos_of(id), |this| this.strict_node(id))
+    }
+
+    fn sorted_defs(&self, set: &ast::Attrs) -> Vec<AttrDef> {
+        let mut defs = self.ast.attr_defs(set.defs).to_vec();
+        defs.sort_by_key(|d| d.name);
+        defs
+    }
+
+    /// Sources of `inherit (e)`: a variable or constant is used as it is, anything else gets a slot.
+    #[allow(clippy::type_complexity)]
+    fn sources(
+        &mut self,
+        set: &ast::Attrs,
+        pending: &Range<u32>,
+    ) -> Result<(Vec<Binding<L::Value>>, Vec<Source<L::Value>>), LowerError> {
+        let ast = self.ast;
+        let (mut bindings, mut sources) = (Vec::new(), Vec::new());
+        for source in ast.inherit_sources(set.sources) {
+            if let ast::Expr::Var { name, .. } = ast.expr(source.expr)
+                && let Some(binder) = self.scopes.lookup(name)
+            {
+                sources.push(Source::Bound(binder));
+                continue;
+            }
+            match self.binding(source.expr, pending)? {
+                Expr::Const(value) => sources.push(Source::Constant(value)),
+                value => {
+                    let slot = self.scopes.slots(1);
+                    sources.push(Source::Bound(self.scopes.binder(slot)));
+                    bindings.push(Binding { slot, value });
+                }
+            }
+        }
+        Ok((bindings, sources))
+    }
+
+    fn inherited_from(&mut self, source: Source<L::Value>, name: Symbol, pos: Pos) -> Lowered<L::Value> {
+        self.suspend(pos, |this| {
+            let base = match source {
+                Source::Constant(value) => Expr::Const(value),
+                Source::Bound(binder) => match this.scopes.reach(binder) {
+                    Var::Local(slot) => Expr::Local(slot, pos),
+                    Var::Capture(index) => Expr::Capture(index, pos),
+                },
+            };
+            Ok(Expr::SelectName(keep(SelectName { base, name, pos, cache: InlineCache::default() })))
+        })
+    }
+
+    /// The value of an `inherit name`, in the scope around the set.
+    fn inherited(&mut self, def: &AttrDef) -> Lowered<L::Value> {
+        if self.scopes.lookup(def.name).is_some() || self.globals.global(def.name).is_some() {
+            return self.variable(def.name, def.pos);
+        }
+        self.suspend(def.pos, |this| this.variable(def.name, def.pos))
+    }
+
+    /// Values of mutually visible definitions bound to slots `first…` in order.
+    fn recursive_values(
+        &mut self,
+        set: &ast::Attrs,
+        defs: &[AttrDef],
+        first: u32,
+        own_cells: bool,
+    ) -> Result<(Vec<Binding<L::Value>>, Vec<Expr<L::Value>>), LowerError> {
+        let mut outer = Vec::with_capacity(defs.len());
+        for def in defs {
+            outer.push(match def.value {
+                AttrValue::Inherited => Some(self.inherited(def)?),
+                _ => None,
+            });
+        }
+        let end = first + defs.len() as u32;
+        for (i, def) in defs.iter().enumerate() {
+            self.scopes.bind(def.name, first + i as u32);
+        }
+        let (from, sources) = self.sources(set, &(first..end))?;
+        let mut values = Vec::with_capacity(defs.len());
+        for (i, (def, inherited)) in defs.iter().zip(outer).enumerate() {
+            values.push(match (def.value, inherited) {
+                (_, Some(value)) => value,
+                (AttrValue::InheritedFrom(k), None) => self.inherited_from(sources[k as usize], def.name, def.pos)?,
+                (AttrValue::Plain(id), None) if own_cells => self.own_cell(id)?,
+                (AttrValue::Plain(id), None) => self.binding(id, &(first + i as u32..end))?,
+                (AttrValue::Inherited, None) => unreachable!("inherited names were lowered above"),
+            });
+        }
+        Ok((from, values))
+    }
+
+    pub(super) fn let_in(&mut self, attrs: AttrsId, body: ExprId) -> Lowered<L::Value> {
+        let set = *self.ast.attrs(attrs);
+        let defs = self.sorted_defs(&set);
+        let mark = self.scopes.mark();
+        let first = self.scopes.slots(defs.len() as u32);
+        let (mut bindings, values) = self.recursive_values(&set, &defs, first, false)?;
+        bindings.extend(values.into_iter().enumerate().map(|(i, value)| Binding { slot: first + i as u32, value }));
+        let body = self.strict(body)?;
+        defs.iter().for_each(|d| self.scopes.unbind(d.name));
+        self.scopes.free_from(mark);
+        Ok(Expr::Let(keep(Let { bindings: keep_all(bindings), body })))
+    }
+
+    pub(super) fn attrs(&mut self, id: AttrsId) -> Lowered<L::Value> {
+        let set = *self.ast.attrs(id);
+        let defs = self.sorted_defs(&set);
+        let shape = Shape::new(defs.iter().map(|d| d.name).collect(), defs.iter().map(|d| d.pos).collect());
+        let mark = self.scopes.mark();
+        if !set.recursive {
+            let (from, sources) = self.sources(&set, &(0..0))?;
+            let mut values = Vec::with_capacity(defs.len());
+            for def in &defs {
+                values.push(match def.value {
+                    AttrValue::Plain(id) => self.delayed(id)?,
+                    AttrValue::Inherited => self.inherited(def)?,
+                    AttrValue::InheritedFrom(k) => self.inherited_from(sources[k as usize], def.name, def.pos)?,
+                });
+            }
+            let dynamic = self.dynamic_attrs(&set)?;
+            self.scopes.free_from(mark);
+            if dynamic.is_empty()
+                && let Some(values) = constants(&values)
+            {
+                return Ok(Expr::Const(self.literals.attrs(shape, &values)));
+            }
+            let (from, values) = (keep_all(from), keep_all(values));
+            return Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: None, overrides: None, dynamic, pos: set.pos })));
+        }
+        let first = self.scopes.slots(defs.len() as u32);
+        let overrides = shape.index(Symbol::from("__overrides")).map(|i| i as u32);
+        let (from, values) = self.recursive_values(&set, &defs, first, overrides.is_some())?;
+        let dynamic = self.dynamic_attrs(&set)?;
+        defs.iter().for_each(|d| self.scopes.unbind(d.name));
+        self.scopes.free_from(mark);
+        let (from, values) = (keep_all(from), keep_all(values));
+        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: Some(first), overrides, dynamic, pos: set.pos })))
+    }
+
+    fn dynamic_attrs(&mut self, set: &ast::Attrs) -> Result<&'static [DynamicAttr<L::Value>], LowerError> {
+        let ast = self.ast;
+        let mut all = Vec::with_capacity(set.dynamic.len());
+        for def in ast.dynamic_defs(set.dynamic) {
+            all.push(DynamicAttr { name: self.strict(def.name)?, value: self.delayed(def.value)?, pos: def.pos });
+        }
+        Ok(keep_all(all))
+    }
+}

@@ -1,0 +1,135 @@
+//! Scopes while lowering: which binder a name means, and through which captures the running body reaches it.
+//!
+//! A *level* is a body under construction (a thunk's or function's code); levels nest. A binder is a slot of one
+//! level. A name used at a deeper level is captured by every level in between, once each.
+
+use crate::expr::Var;
+use firn_source::{Pos, Symbol, SymbolMap};
+
+/// A binder: a slot of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Binder {
+    pub level: u32,
+    pub slot: u32,
+}
+
+#[derive(Debug, Default)]
+struct Level {
+    captures: Vec<(Binder, Var)>,
+    next: u32,
+    most: u32,
+    depth: u32,
+}
+
+/// All scopes open at one point of the program.
+#[derive(Debug, Default)]
+pub(crate) struct Scopes {
+    levels: Vec<Level>,
+    names: SymbolMap<Vec<Binder>>,
+    withs: Vec<(Binder, Pos)>,
+}
+
+impl Scopes {
+    pub fn level(&self) -> u32 {
+        self.levels.len() as u32 - 1
+    }
+
+    /// Begins a body.
+    pub fn enter(&mut self) {
+        self.levels.push(Level::default());
+    }
+
+    /// Ends a body: its number of slots and where its creator finds the captures.
+    pub fn leave(&mut self) -> (u32, Vec<Var>) {
+        let level = self.levels.pop().expect("every leave has its enter");
+        (level.most, level.captures.into_iter().map(|(_, var)| var).collect())
+    }
+
+    fn top(&mut self) -> &mut Level {
+        self.levels.last_mut().expect("lowering happens inside a body")
+    }
+
+    /// Reserves slots in the current body.
+    pub fn slots(&mut self, count: u32) -> u32 {
+        let level = self.top();
+        let first = level.next;
+        level.next += count;
+        level.most = level.most.max(level.next);
+        first
+    }
+
+    /// The next free slot; give it to `free_from` when the scope ends.
+    pub fn mark(&mut self) -> u32 {
+        self.top().next
+    }
+
+    /// Frees the slots from `mark` on.
+    pub fn free_from(&mut self, mark: u32) {
+        self.top().next = mark;
+    }
+
+    /// One expression deeper in the current body; true when the machine should look to its stack here.
+    pub fn deeper(&mut self) -> bool {
+        let level = self.top();
+        level.depth += 1;
+        level.depth.is_multiple_of(64)
+    }
+
+    /// Back from one expression.
+    pub fn shallower(&mut self) {
+        self.top().depth -= 1;
+    }
+
+    pub fn binder(&self, slot: u32) -> Binder {
+        Binder { level: self.level(), slot }
+    }
+
+    /// Binds a name until `unbind`.
+    pub fn bind(&mut self, name: Symbol, slot: u32) {
+        let binder = self.binder(slot);
+        self.names.entry(name).or_default().push(binder);
+    }
+
+    pub fn unbind(&mut self, name: Symbol) {
+        self.names.get_mut(&name).and_then(Vec::pop).expect("a bound name is unbound once");
+    }
+
+    /// Opens a `with` scope held in a slot.
+    pub fn open_with(&mut self, slot: u32, pos: Pos) {
+        let binder = self.binder(slot);
+        self.withs.push((binder, pos));
+    }
+
+    pub fn close_with(&mut self) {
+        self.withs.pop();
+    }
+
+    /// The binder that a name means lexically.
+    pub fn lookup(&self, name: Symbol) -> Option<Binder> {
+        self.names.get(&name).and_then(|all| all.last().copied())
+    }
+
+    /// The enclosing `with` scopes, innermost first.
+    pub fn with_scopes(&mut self) -> Vec<(Var, Pos)> {
+        let withs = self.withs.clone();
+        withs.into_iter().rev().map(|(binder, pos)| (self.reach(binder), pos)).collect()
+    }
+
+    /// How the current body reaches a binder.
+    pub fn reach(&mut self, binder: Binder) -> Var {
+        let here = self.level();
+        if binder.level == here {
+            return Var::Local(binder.slot);
+        }
+        let mut var = Var::Local(binder.slot);
+        for level in binder.level + 1..=here {
+            let captures = &mut self.levels[level as usize].captures;
+            let index = captures.iter().position(|&(b, _)| b == binder).unwrap_or_else(|| {
+                captures.push((binder, var));
+                captures.len() - 1
+            });
+            var = Var::Capture(index as u32);
+        }
+        var
+    }
+}
