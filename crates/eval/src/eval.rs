@@ -20,7 +20,7 @@ impl Machine {
             Expr::HasAttr(node) => self.has_attr(node, frame),
             Expr::Attrs(node) => self.attrs(node, frame),
             Expr::List(items) => Ok(self.list(items, frame)),
-            Expr::Lambda(lambda) => Ok(self.closure(lambda, frame)),
+            Expr::Lambda(lambda) => Ok(self.closure(lambda, false, frame)),
             Expr::Call(node) => self.eval_call(node, frame),
             Expr::Let(node) => {
                 self.bind(node.bindings, frame);
@@ -59,19 +59,8 @@ impl Machine {
             Expr::Local(slot, _) => frame.locals[*slot as usize].get(),
             Expr::Capture(index, _) => frame.captures[*index as usize].get(),
             Expr::Suspend(body) => self.suspend(body, frame),
-            _ => self.delay_built(expr, frame),
-        }
-    }
-
-    #[inline(never)]
-    fn delay_built(&self, expr: &'static Expr, frame: &Frame<'_>) -> Value {
-        match expr {
-            Expr::Lambda(lambda) => self.closure(lambda, frame),
-            Expr::List(items) => self.list(items, frame),
-            Expr::Attrs(node) => {
-                AttrsBuilder::of_shape(node.shape, node.values.iter().map(|value| self.delay(value, frame)))
-            }
-            _ => unreachable!("lowering puts only atoms, functions, simple containers and suspensions there"),
+            Expr::Lambda(lambda) => self.closure(lambda, true, frame),
+            _ => unreachable!("lowering delays only atoms, functions and suspensions"),
         }
     }
 
@@ -91,8 +80,8 @@ impl Machine {
     }
 
     #[inline]
-    fn closure(&self, lambda: &'static Lambda, frame: &Frame<'_>) -> Value {
-        let closure = Closure::new(lambda);
+    fn closure(&self, lambda: &'static Lambda, delayed: bool, frame: &Frame<'_>) -> Value {
+        let closure = Closure::new(lambda, delayed);
         self.capture(&lambda.body, closure.captures(), frame);
         closure.value()
     }
@@ -132,7 +121,7 @@ impl Machine {
             Expr::Const(value) => *value,
             Expr::Local(from, _) => frame.locals[*from as usize].get(),
             Expr::Capture(index, _) => frame.captures[*index as usize].get(),
-            Expr::Lambda(lambda) => Closure::new(lambda).value(),
+            Expr::Lambda(lambda) => Closure::new(lambda, true).value(),
             Expr::Suspend(body) => {
                 Stats::bump(&self.stats.thunks);
                 Thunk::suspend(body).value()

@@ -2,8 +2,8 @@
 //!
 //! An expression stands in one of two positions. In *strict* position it is evaluated to weak head normal form in the
 //! current frame. In *delayed* position it becomes a cell without being evaluated: constants and variables as they
-//! are, functions and small constructors built at once, everything else a [`Expr::Suspend`], whose body runs later in
-//! a frame of its own with only the captures it names. Fields say which position they hold.
+//! are, functions built at once, everything else a [`Expr::Suspend`], whose body runs later in a frame of its own with
+//! only the captures it names. Fields say which position they hold.
 
 use crate::Shape;
 use firn_source::{Pos, Symbol};

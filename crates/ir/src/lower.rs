@@ -86,8 +86,177 @@ struct Lowering<'a, L: Literals> {
 
 type Lowered<V> = Result<Expr<V>, LowerError>;
 
-/// Lists and sets of at most this many variables and constants are built at once instead of being suspended.
-const BUILD_AT_ONCE: usize = 6;
+impl<L: Literals> Lowering<'_, L> {
+    /// Lowers into strict position.
+    fn strict(&mut self, id: ExprId) -> Lowered<L::Value> {
+        let deep = self.scopes.deeper();
+        let lowered = if deep {
+            let inner = stacker::maybe_grow(128 << 10, 4 << 20, || self.strict_node(id))?;
+            Ok(Expr::Deep(keep(inner)))
+        } else {
+            self.strict_node(id)
+        };
+        self.scopes.shallower();
+        lowered
+    }
+
+    fn strict_node(&mut self, id: ExprId) -> Lowered<L::Value> {
+        let ast = self.ast;
+        Ok(match ast.expr(id) {
+            ast::Expr::Int(n) => Expr::Const(self.literals.int(n)),
+            ast::Expr::Float(x) => Expr::Const(self.literals.float(x)),
+            ast::Expr::String(text) => Expr::Const(self.literals.string(ast.text(text))),
+            ast::Expr::Path(text) => Expr::Const(self.literals.path(ast.text(text))),
+            ast::Expr::Var { name, pos } => self.variable(name, pos)?,
+            ast::Expr::Select { base, path, default, pos } => self.select(base, path, default, pos)?,
+            ast::Expr::HasAttr { base, path } => {
+                let pos = ast.pos_of(base);
+                Expr::HasAttr(keep(HasAttr { base: self.strict(base)?, path: self.path(path)?, pos }))
+            }
+            ast::Expr::Attrs(set) => self.attrs(set)?,
+            ast::Expr::List(range) => self.list(range)?,
+            ast::Expr::Lambda(lambda) => self.lambda(lambda)?,
+            ast::Expr::Call { fun, args, pos } => {
+                let fun = self.strict(fun)?;
+                let args = ast.exprs(args).iter().map(|&a| self.delayed(a)).collect::<Result<Vec<_>, _>>()?;
+                Expr::Call(keep(Call { fun, args: keep_all(args), pos }))
+            }
+            ast::Expr::Arith { op, lhs, rhs, pos } => self.arithmetic(op, lhs, rhs, pos)?,
+            ast::Expr::Binary { op, lhs, rhs, pos } => {
+                let op = match op {
+                    BinOp::Eq => BinaryOp::Eq,
+                    BinOp::NEq => BinaryOp::NEq,
+                    BinOp::And => BinaryOp::And,
+                    BinOp::Or => BinaryOp::Or,
+                    BinOp::Impl => BinaryOp::Impl,
+                    BinOp::Update => BinaryOp::Update,
+                    BinOp::ConcatLists => BinaryOp::ConcatLists,
+                };
+                self.binary(op, lhs, rhs, pos)?
+            }
+            ast::Expr::Not(operand) => {
+                Expr::Not(keep(Not { operand: self.strict(operand)?, pos: ast.pos_of(operand) }))
+            }
+            ast::Expr::Let { attrs, body } => self.let_in(attrs, body)?,
+            ast::Expr::With { attrs, body, pos } => self.with(attrs, body, pos)?,
+            ast::Expr::If { cond, then, other, pos } => {
+                let cond = self.strict(cond)?;
+                let then = self.strict(then)?;
+                let otherwise = self.strict(other)?;
+                Expr::If(keep(If { cond, then, otherwise, pos }))
+            }
+            ast::Expr::Assert { cond, body, pos } => {
+                let text = self.source_of(cond);
+                let cond = self.strict(cond)?;
+                Expr::Assert(keep(Assert { cond, body: self.strict(body)?, text, pos }))
+            }
+            ast::Expr::Concat { force_string, parts, pos } => self.concat(force_string, parts, pos)?,
+            ast::Expr::CurPos(pos) => Expr::CurPos(pos),
+        })
+    }
+
+    /// Lowers into delayed position.
+    fn delayed(&mut self, id: ExprId) -> Lowered<L::Value> {
+        let ast = self.ast;
+        match ast.expr(id) {
+            ast::Expr::Int(_) | ast::Expr::Float(_) | ast::Expr::String(_) | ast::Expr::Path(_) | ast::Expr::Lambda(_) => {
+                self.strict_node(id)
+            }
+            ast::Expr::Var { name, .. } if self.scopes.lookup(name).is_some() || self.globals.global(name).is_some() => {
+                self.strict_node(id)
+            }
+            // NIX: only the empty list is no thunk.
+            ast::Expr::List(range) if range.is_empty() => self.list(range),
+            _ => self.suspend(ast.pos_of(id), |this| this.strict_node(id)),
+        }
+    }
+
+    /// A body of its own for later.
+    fn suspend(&mut self, pos: Pos, lower: impl FnOnce(&mut Self) -> Lowered<L::Value>) -> Lowered<L::Value> {
+        self.scopes.enter();
+        let expr = stacker::maybe_grow(128 << 10, 4 << 20, || lower(self));
+        let (locals, captures) = self.scopes.leave();
+        Ok(Expr::Suspend(keep(Body { expr: expr?, locals, captures: keep_all(captures), pos })))
+    }
+
+    fn variable(&mut self, name: Symbol, pos: Pos) -> Lowered<L::Value> {
+        if let Some(binder) = self.scopes.lookup(name) {
+            return Ok(match self.scopes.reach(binder) {
+                Var::Local(slot) => Expr::Local(slot, pos),
+                Var::Capture(index) => Expr::Capture(index, pos),
+            });
+        }
+        if let Some(value) = self.globals.global(name) {
+            return Ok(Expr::Const(value));
+        }
+        let scopes = self.scopes.with_scopes();
+        if scopes.is_empty() {
+            return Err(LowerError { message: format!("undefined variable '\x1b[35;1m{name}\x1b[0m'"), pos });
+        }
+        Ok(Expr::Dynamic(keep(Dynamic { name, pos, scopes: keep_all(scopes), cache: InlineCache::default() })))
+    }
+
+    fn list(&mut self, items: &[Self::Value]) -> Self::Value;
+    /// A set of constants in shape order.
+    fn attrs(&mut self, shape: &'static Shape, values: &[Self::Value]) -> Self::Value;
+    /// For a builtin function its arity and a mask of the arguments it forces first, in order; otherwise zeros.
+    fn strict_args(&self, value: Self::Value) -> (usize, u8);
+}
+
+/// The variables that are there before any program: `builtins`, `true`, `map`, ….
+pub trait Globals<V> {
+    /// The value of a global variable.
+    fn global(&self, name: Symbol) -> Option<V>;
+}
+
+/// A program that cannot be lowered.
+#[derive(Debug, Clone)]
+pub struct LowerError {
+    /// The message, as Nix words it.
+    pub message: String,
+    /// Where.
+    pub pos: Pos,
+}
+
+/// A lowered file or expression.
+#[derive(Debug)]
+pub struct Program<V: 'static> {
+    /// The code; its first slots hold the given scope, if there was one.
+    pub body: Body<V>,
+    /// Whether the program is an attribute set literal (flakes must be).
+    pub is_attrs: bool,
+}
+
+/// Lowers a tree. `scope` names variables that the caller puts into the first slots (for `scopedImport` and the REPL).
+pub fn lower<L: Literals>(
+    ast: &Ast,
+    scope: &[Symbol],
+    globals: &dyn Globals<L::Value>,
+    literals: &mut L,
+) -> Result<&'static Program<L::Value>, LowerError> {
+    let mut scopes = Scopes::default();
+    scopes.enter();
+    let first = scopes.slots(scope.len() as u32);
+    for (i, &name) in scope.iter().enumerate() {
+        scopes.bind(name, first + i as u32);
+    }
+    let mut lowering = Lowering { ast, globals, literals, scopes, text: Vec::new() };
+    let expr = lowering.strict(ast.root())?;
+    let (locals, captures) = lowering.scopes.leave();
+    debug_assert!(captures.is_empty());
+    let is_attrs = matches!(ast.expr(ast.root()), ast::Expr::Attrs(_));
+    Ok(keep(Program { body: Body { expr, locals, captures: &[], pos: ast.pos_of(ast.root()) }, is_attrs }))
+}
+
+struct Lowering<'a, L: Literals> {
+    ast: &'a Ast,
+    globals: &'a dyn Globals<L::Value>,
+    literals: &'a mut L,
+    scopes: Scopes,
+    text: Vec<u8>,
+}
+
+type Lowered<V> = Result<Expr<V>, LowerError>;
 
 impl<L: Literals> Lowering<'_, L> {
     /// Lowers into strict position.
@@ -168,9 +337,8 @@ impl<L: Literals> Lowering<'_, L> {
             ast::Expr::Var { name, .. } if self.scopes.lookup(name).is_some() || self.globals.global(name).is_some() => {
                 self.strict_node(id)
             }
-            ast::Expr::List(range) if range.len() <= BUILD_AT_ONCE && self.all_atoms(ast.exprs(range)) => self.list(range),
-            ast::Expr::List(range) if self.all_literals(ast.exprs(range), 0) => self.list(range),
-            ast::Expr::Attrs(set) if self.is_simple_set(set) => self.attrs(set),
+            // NIX: only the empty list is no thunk.
+            ast::Expr::List(range) if range.is_empty() => self.list(range),
             _ => self.suspend(ast.pos_of(id), |this| this.strict_node(id)),
         }
     }

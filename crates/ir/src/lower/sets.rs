@@ -4,7 +4,7 @@
 //! is bound there is therefore a constant, a function, a suspended body, or a variable whose cell exists already;
 //! NIX: an alias of a name that comes later (in symbol order) is a cell of its own, as in Nix.
 
-use super::{BUILD_AT_ONCE, Lowered, Lowering, constants};
+use super::{Lowered, Lowering, constants};
 use crate::arena::{keep, keep_all};
 use crate::expr::*;
 use crate::lower::{Literals, LowerError};
@@ -22,21 +22,6 @@ enum Source<V> {
 }
 
 impl<L: Literals> Lowering<'_, L> {
-    /// Whether a set can be built at once in delayed position.
-    pub(super) fn is_simple_set(&self, id: AttrsId) -> bool {
-        let set = self.ast.attrs(id);
-        if set.recursive || !set.sources.is_empty() || !set.dynamic.is_empty() || set.defs.len() > BUILD_AT_ONCE {
-            return false;
-        }
-        self.ast.attr_defs(set.defs).iter().all(|def| match def.value {
-            AttrValue::Plain(id) => self.all_atoms(&[id]),
-            AttrValue::Inherited => {
-                self.scopes.lookup(def.name).is_some() || self.globals.global(def.name).is_some()
-            }
-            AttrValue::InheritedFrom(_) => false,
-        })
-    }
-
     /// Lowers a value bound among others; `pending` are the slots whose cells do not exist yet at that moment.
     pub(super) fn binding(&mut self, id: ExprId, pending: &Range<u32>) -> Lowered<L::Value> {
         let is_pending = |this: &Self, name| {
@@ -44,8 +29,6 @@ impl<L: Literals> Lowering<'_, L> {
         };
         match self.ast.expr(id) {
             ast::Expr::Var { name, .. } if is_pending(self, name) => self.own_cell(id),
-            ast::Expr::List(range) if !self.all_literals(self.ast.exprs(range), 0) => self.own_cell(id),
-            ast::Expr::Attrs(set) if self.ast.attrs(set).defs.len() > 0 => self.own_cell(id),
             _ => self.delayed(id),
         }
     }

@@ -53,13 +53,14 @@ impl Function {
 }
 
 impl Closure {
-    /// A closure whose captures are still unset.
+    /// A closure whose captures are still unset. `delayed` marks one that stands in a cell where Nix would have a
+    /// thunk; only printing of unevaluated values looks at it.
     #[inline]
-    pub fn new(lambda: &'static Lambda) -> Closure {
+    pub fn new(lambda: &'static Lambda, delayed: bool) -> Closure {
         let object = heap::alloc(1 + lambda.body.captures.len());
         let code = std::ptr::from_ref(lambda).expose_provenance() as u64;
         // SAFETY: the allocation holds the header and the captures (invariant 1).
-        unsafe { object.write(header(kind::CLOSURE, 0, code)) };
+        unsafe { object.write(header(kind::CLOSURE, u8::from(delayed), code)) };
         Closure { object }
     }
 
@@ -75,6 +76,12 @@ impl Closure {
     pub fn captures(self) -> &'static [Slot] {
         // SAFETY: allocated with as many slots as the code has captures (invariants 1, 3).
         unsafe { std::slice::from_raw_parts(self.object.add(1).cast(), self.lambda().body.captures.len()) }
+    }
+
+    /// Whether it stands where Nix would have a thunk.
+    pub fn is_delayed(self) -> bool {
+        // SAFETY: the header is the object's first word.
+        header_count(unsafe { self.object.read() }) != 0
     }
 
     /// The closure as a value.

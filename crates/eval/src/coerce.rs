@@ -1,0 +1,212 @@
+//! Coercion to strings and paths.
+
+use crate::{Machine, colored, show_type};
+use firn_host::AbsPath;
+use firn_source::Pos;
+use firn_value::{Context, Error, ErrorKind, Result, Str, Value};
+
+/// What a coercion to a string may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Coercion {
+    /// Also take numbers, Booleans, null and lists, as `toString` does.
+    pub more: bool,
+    /// Copy paths to the store and give their store paths.
+    pub copy_to_store: bool,
+    /// Give paths in canonical form.
+    pub canonical_path: bool,
+}
+
+impl Coercion {
+    /// As string interpolation coerces.
+    pub const INTERPOLATE: Coercion = Coercion { more: false, copy_to_store: true, canonical_path: true };
+    /// As `toString` coerces.
+    pub const TO_STRING: Coercion = Coercion { more: true, copy_to_store: false, canonical_path: true };
+    /// Strings and paths, nothing copied.
+    pub const PLAIN: Coercion = Coercion { more: false, copy_to_store: false, canonical_path: true };
+}
+
+/// A part of a string under construction.
+#[derive(Debug)]
+enum Piece {
+    Shared(&'static [u8]),
+    Owned(Vec<u8>),
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Piece::Shared(bytes) => bytes,
+            Piece::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// A string under construction: parts that are copied once at the end, and the union of their contexts.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    pieces: Vec<Piece>,
+    pub context: Context,
+    /// The result is a path.
+    pub path: bool,
+    last: Option<Str>,
+}
+
+impl Pieces {
+    pub fn new(path: bool) -> Pieces {
+        Pieces { pieces: Vec::with_capacity(4), context: Context::EMPTY, path, last: None }
+    }
+
+    fn push(&mut self, piece: Piece) {
+        self.pieces.push(piece);
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        self.pieces.iter().map(Piece::bytes).collect::<Vec<_>>().concat()
+    }
+
+    pub fn string(self) -> Value {
+        if let (1, Some(only)) = (self.pieces.len(), self.last) {
+            return only.value();
+        }
+        let parts: Vec<&[u8]> = self.pieces.iter().map(Piece::bytes).collect();
+        Value::string_of(&parts, self.context)
+    }
+}
+
+/// A context element as messages show it.
+pub(crate) fn display_element(encoded: &[u8]) -> Vec<u8> {
+    match firn_store::context::ContextElement::parse(encoded) {
+        Ok(element) => match firn_store::StoreDir::new(b"/nix/store") {
+            Ok(dir) => element.display(&dir),
+            Err(_) => encoded.to_vec(),
+        },
+        Err(_) => encoded.to_vec(),
+    }
+}
+
+impl Machine {
+    /// The value as a string with context.
+    pub fn coerce_to_string(&self, value: Value, pos: Pos, context: &'static str, how: Coercion) -> Result<Value> {
+        let value = self.force(value, pos)?;
+        if value.as_str().is_some() {
+            return Ok(value);
+        }
+        let mut pieces = Pieces::new(false);
+        self.coerce_into(&mut pieces, value, pos, context, how)?;
+        Ok(pieces.string())
+    }
+
+    /// Appends the value's string form.
+    pub(crate) fn coerce_into(&self, out: &mut Pieces, value: Value, pos: Pos, context: &'static str, how: Coercion) -> Result<()> {
+        let value = self.force(value, pos)?;
+        if let Some(string) = value.as_str() {
+            out.context = out.context.union(string.context());
+            out.push(Piece::Shared(string.bytes()));
+            out.last = Some(string);
+            return Ok(());
+        }
+        out.last = None;
+        if let Some(path) = value.as_path() {
+            if how.copy_to_store {
+                let (copied, element) = self.copy_path_to_store(path, pos)?;
+                out.context = out.context.union(Context::single(element));
+                out.push(Piece::Owned(copied));
+            } else {
+                out.push(Piece::Shared(path));
+            }
+            return Ok(());
+        }
+        let depth = self.deeper(pos)?;
+        let result = stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || {
+            self.coerce_other(out, value, pos, context, how)
+        });
+        self.shallower(depth);
+        out.last = None;
+        result
+    }
+
+    fn coerce_other(&self, out: &mut Pieces, value: Value, pos: Pos, context: &'static str, how: Coercion) -> Result<()> {
+        if let Some(set) = value.as_attrs() {
+            if let Some(to_string) = set.get(self.names().to_string) {
+                let result = self.call(to_string, &[value], pos)?;
+                let how = Coercion { canonical_path: true, ..how };
+                return self.coerce_into(out, result, pos, "while evaluating the result of the `__toString` attribute", how);
+            }
+            if let Some(out_path) = set.get(self.names().out_path) {
+                return self.coerce_into(out, out_path, pos, context, how);
+            }
+        } else if how.more {
+            if let Some(list) = value.as_list() {
+                return self.coerce_list(out, list, pos, context, how);
+            }
+            let text = match (value, value.as_int(), value.as_float()) {
+                (Value::TRUE, ..) => b"1".to_vec(),
+                (Value::FALSE | Value::NULL, ..) => Vec::new(),
+                (_, Some(n), _) => n.to_string().into_bytes(),
+                (_, _, Some(x)) => crate::print::to_string_float(x).into_bytes(),
+                _ => return Err(self.cannot_coerce(value, pos, context)),
+            };
+            out.push(Piece::Owned(text));
+            return Ok(());
+        }
+        Err(self.cannot_coerce(value, pos, context))
+    }
+
+    fn coerce_list(&self, out: &mut Pieces, list: firn_value::List, pos: Pos, context: &'static str, how: Coercion) -> Result<()> {
+        let len = list.len();
+        for (i, item) in list.iter().enumerate() {
+            self.coerce_into(out, item, pos, "while evaluating one element of the list", how)
+                .map_err(|e| e.trace(pos, context))?;
+            // NIX: an empty list inside gives no separator.
+            let empty = self.force(item, pos)?.as_list().is_some_and(|l| l.is_empty());
+            if i + 1 < len && !empty {
+                out.push(Piece::Shared(b" "));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn cannot_coerce(&self, value: Value, pos: Pos, context: &'static str) -> Box<Error> {
+        let message =
+            [format!("cannot coerce {} to a string: ", colored(show_type(value))).into_bytes(), self.show(value)];
+        Error::new(ErrorKind::Type, message.concat()).trace(pos, context)
+    }
+
+    /// The value as an absolute path, and the context of the string it came from.
+    pub fn coerce_to_path(&self, value: Value, pos: Pos, context: &'static str) -> Result<(AbsPath, Context)> {
+        let value = self.force(value, pos).map_err(|e| e.trace(pos, context))?;
+        if let Some(path) = value.as_path() {
+            return Ok((AbsPath::new(path).map_err(|e| self.host_error(e))?, Context::EMPTY));
+        }
+        if let Some(to_string) = value.as_attrs().and_then(|set| set.get(self.names().to_string)) {
+            let result = self.call(to_string, &[value], pos)?;
+            return self.coerce_to_path(result, pos, context);
+        }
+        let string = self.coerce_to_string(value, pos, context, Coercion::PLAIN)?;
+        let string = string.as_str().expect("coercion gives a string");
+        if string.bytes().first() != Some(&b'/') {
+            let message = [b"string '".as_slice(), &crate::errors::color_bytes(string.bytes()), b"' doesn't represent an absolute path"];
+            return Err(Error::new(ErrorKind::Eval, message.concat()).trace(pos, context));
+        }
+        Ok((AbsPath::new(string.bytes()).map_err(|e| self.host_error(e))?, string.context()))
+    }
+
+    /// An error of the outside world as an evaluation error.
+    #[cold]
+    pub fn host_error(&self, error: firn_host::HostError) -> Box<Error> {
+        let mut message = Vec::new();
+        for part in error.parts() {
+            match part {
+                firn_host::Part::Word(text) => message.extend_from_slice(text.as_ref()),
+                firn_host::Part::Value(text) => message.extend_from_slice(&crate::errors::color_bytes(text.as_ref())),
+            }
+        }
+        let kind = match error {
+            firn_host::HostError::Forbidden(..) | firn_host::HostError::ForbiddenUri(_) => ErrorKind::Restricted,
+            firn_host::HostError::NotInSearchPath(_) => ErrorKind::Thrown,
+            _ => ErrorKind::Host,
+        };
+        Error::new(kind, message)
+    }
+}

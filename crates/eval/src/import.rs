@@ -1,0 +1,93 @@
+//! Files and expressions: parse, lower, evaluate; each file once per process.
+
+use crate::frame::{Frame, with_slots};
+use crate::{Machine, Stats};
+use firn_host::AbsPath;
+use firn_ir::Program;
+use firn_source::{Origin, Pos, SourceFile, Symbol};
+use firn_value::{Attrs, Constants, Error, ErrorKind, Result, Value};
+
+impl Machine {
+    /// The value of the file that a path means (a directory means its `default.nix`).
+    pub fn import(&self, path: &AbsPath, pos: Pos) -> Result<Value> {
+        let resolved = self.resolve_import(path)?;
+        let known = self.shared.files.lock().unwrap_or_else(|e| e.into_inner()).get(resolved.as_bytes()).copied();
+        if let Some(value) = known {
+            return self.force(value, pos);
+        }
+        let value = self.eval_file(&resolved)?;
+        let mut files = self.shared.files.lock().unwrap_or_else(|e| e.into_inner());
+        Ok(*files.entry(resolved.as_bytes().to_vec()).or_insert(value))
+    }
+
+    fn resolve_import(&self, path: &AbsPath) -> Result<AbsPath> {
+        if let Some(known) = self.shared.resolved.lock().unwrap_or_else(|e| e.into_inner()).get(path.as_bytes()) {
+            return AbsPath::new(known).map_err(|e| self.host_error(e));
+        }
+        let resolved = self.host().resolve_expr_path(path).map_err(|e| self.host_error(e))?;
+        let mut all = self.shared.resolved.lock().unwrap_or_else(|e| e.into_inner());
+        all.insert(path.as_bytes().to_vec(), resolved.as_bytes().into());
+        Ok(resolved)
+    }
+
+    fn eval_file(&self, path: &AbsPath) -> Result<Value> {
+        Stats::bump(&self.stats.files);
+        let program = self.load(path, &[])?;
+        self.run(&program.body, &[]).map_err(|e| {
+            let text = [b"while evaluating the file '", crate::errors::color_bytes(path.as_bytes()).as_slice(), b"':"];
+            e.trace(Pos::NONE, text.concat())
+        })
+    }
+
+    /// The value of a file evaluated with extra variables in scope (`scopedImport`).
+    pub fn scoped_import(&self, scope: Attrs, path: &AbsPath) -> Result<Value> {
+        let resolved = self.resolve_import(path)?;
+        let names: Vec<Symbol> = scope.iter().map(|(name, _, _)| name).collect();
+        let program = self.load(&resolved, &names)?;
+        let cells: Vec<Value> = scope.iter().map(|(_, _, cell)| cell).collect();
+        self.run_program(program, &cells)
+    }
+
+    /// Runs a program with the cells of its scope.
+    pub fn run_program(&self, program: &'static Program<Value>, scope: &[Value]) -> Result<Value> {
+        with_slots(program.body.locals as usize, |locals| {
+            for (slot, &cell) in locals.iter().zip(scope) {
+                slot.set(cell);
+            }
+            self.eval(&program.body.expr, &Frame { locals, captures: &[] })
+        })
+    }
+
+    /// Parses and lowers a file.
+    pub fn load(&self, path: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
+        let content = self.host().read_file(path).map_err(|e| self.host_error(e))?;
+        let file = SourceFile::register(Origin::File(path.as_bytes().to_vec()), content.bytes().to_vec());
+        let base = path.parent().unwrap_or_else(AbsPath::root);
+        self.compile(file, &base, scope)
+    }
+
+    /// Parses and lowers a registered text; relative paths in it are relative to `base`.
+    pub fn compile(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
+        let ast = self.parse(file, base)?;
+        firn_ir::lower(&ast, scope, &*self.shared, &mut Constants)
+            .map_err(|e| Error::new(ErrorKind::UndefinedVar, e.message).at(e.pos))
+    }
+
+    /// Parses a registered text.
+    pub fn parse(&self, file: &'static SourceFile, base: &AbsPath) -> Result<firn_syntax::Ast> {
+        let home = || self.host().home().ok().map(|h| h.to_vec());
+        let options = firn_syntax::Options {
+            base: base.as_bytes(),
+            home: &home,
+            pipe_operators: self.settings().features.pipe_operators,
+        };
+        firn_syntax::parse(file, &options).map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))
+    }
+
+    /// The value of an expression given as text.
+    pub fn eval_text(&self, text: &[u8], origin: Origin, base: &AbsPath) -> Result<Value> {
+        let file = SourceFile::register(origin, text.to_vec());
+        let program = self.compile(file, base, &[])?;
+        self.run(&program.body, &[])
+    }
+}

@@ -1,0 +1,353 @@
+//! Operators: arithmetic, comparison, logic, `//`, `++`, `+` and interpolation.
+
+use crate::coerce::{Coercion, Pieces};
+use crate::frame::Frame;
+use crate::{Machine, Stats, colored, show_type};
+use firn_ir::{Binary, BinaryOp, Concat};
+use firn_source::Pos;
+use firn_value::{Attrs, Error, ErrorKind, Expr, ListBuilder, Result, Value};
+use std::cmp::Ordering;
+
+impl Machine {
+    #[inline]
+    pub(crate) fn binary(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        use BinaryOp as B;
+        match op {
+            B::Eq | B::NEq => self.compare_equal(op, node, frame),
+            B::And => {
+                let left = self.eval(&node.left, frame);
+                if !self.as_bool(left, node.pos, "in the left operand of the AND (&&) operator")? {
+                    return Ok(Value::FALSE);
+                }
+                let right = self.eval(&node.right, frame);
+                Ok(Value::bool(self.as_bool(right, node.pos, "in the right operand of the AND (&&) operator")?))
+            }
+            B::Or => {
+                let left = self.eval(&node.left, frame);
+                if self.as_bool(left, node.pos, "in the left operand of the OR (||) operator")? {
+                    return Ok(Value::TRUE);
+                }
+                let right = self.eval(&node.right, frame);
+                Ok(Value::bool(self.as_bool(right, node.pos, "in the right operand of the OR (||) operator")?))
+            }
+            B::Impl => {
+                let left = self.eval(&node.left, frame);
+                if !self.as_bool(left, node.pos, "in the left operand of the IMPL (->) operator")? {
+                    return Ok(Value::TRUE);
+                }
+                let right = self.eval(&node.right, frame);
+                Ok(Value::bool(self.as_bool(right, node.pos, "in the right operand of the IMPL (->) operator")?))
+            }
+            B::Update => self.update(node, frame),
+            B::ConcatLists => {
+                let left = self.eval(&node.left, frame)?;
+                let right = self.eval(&node.right, frame)?;
+                self.concat_lists(&[left, right], node.pos, "while evaluating one of the elements to concatenate")
+            }
+            B::Add => self.add(node, frame),
+            B::Sub | B::Mul | B::Div => self.arithmetic_expr(op, node, frame),
+            B::Less | B::Greater | B::LessEq | B::GreaterEq => self.less_expr(op, node, frame),
+        }
+    }
+
+    #[inline(never)]
+    fn compare_equal(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        let left = self.eval(&node.left, frame)?;
+        let right = self.eval(&node.right, frame)?;
+        let context = match op {
+            BinaryOp::Eq => "while testing two values for equality",
+            _ => "while testing two values for inequality",
+        };
+        // NIX: operands are compared as two cells, so a function is not even equal to itself here.
+        let equal = self.equal_whnf(left, right, node.pos, context)?;
+        Ok(Value::bool(equal == (op == BinaryOp::Eq)))
+    }
+
+    #[inline(never)]
+    fn update(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        // NIX: the right operand is evaluated first.
+        let right = self.update_operand(&node.right, frame, node.operands[1], "in the right operand of the update (//) operator")?;
+        let left = self.update_operand(&node.left, frame, node.operands[0], "in the left operand of the update (//) operator")?;
+        Ok(self.update_attrs(left, right))
+    }
+
+    fn update_operand(&self, expr: &'static Expr, frame: &Frame<'_>, pos: Pos, context: &'static str) -> Result<Attrs> {
+        match self.eval(expr, frame) {
+            Ok(value) => match value.as_attrs() {
+                Some(set) => Ok(set),
+                None => Err(self.force_attrs(value, Pos::NONE, context).expect_err("it is no set")),
+            },
+            // NIX: a nested `//` adds its own context, not this one.
+            Err(error) if matches!(expr, Expr::Binary(BinaryOp::Update, _)) => Err(error),
+            Err(error) => Err(error.trace(pos, context)),
+        }
+    }
+
+    /// `left // right`.
+    pub fn update_attrs(&self, left: Attrs, right: Attrs) -> Value {
+        Stats::bump(&self.stats.updates);
+        left.update(right)
+    }
+
+    /// All the lists' elements in one list.
+    pub fn concat_lists(&self, lists: &[Value], pos: Pos, context: &'static str) -> Result<Value> {
+        Stats::bump(&self.stats.list_concats);
+        let (mut len, mut non_empty) = (0, None);
+        for &list in lists {
+            let list = self.force_list(list, pos, context)?;
+            len += list.len();
+            if !list.is_empty() {
+                non_empty = Some(list);
+            }
+        }
+        if let Some(only) = non_empty
+            && only.len() == len
+        {
+            return Ok(only.value());
+        }
+        let mut all = ListBuilder::new(len);
+        for &list in lists {
+            self.force_list(list, pos, context)?.iter().for_each(|v| all.push(v));
+        }
+        Ok(all.finish())
+    }
+
+    #[inline(never)]
+    fn arithmetic_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        let left = self.eval(&node.left, frame);
+        let right = match &left {
+            Ok(_) => self.eval(&node.right, frame),
+            Err(_) => Ok(Value::NULL),
+        };
+        let result = match (left, right) {
+            (Ok(left), Ok(right)) => {
+                if let (Some(a), Some(b)) = (left.as_small_int(), right.as_small_int()) {
+                    match op {
+                        BinaryOp::Sub => return Ok(Value::int(a - b)),
+                        BinaryOp::Mul => {
+                            if let Some(product) = a.checked_mul(b) {
+                                return Ok(Value::int(product));
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                self.arithmetic(op, left, right, node.pos)
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        };
+        result.map_err(|e| while_calling(e, op, node.pos))
+    }
+
+    /// `-`, `*`, `/` of two numbers, as the builtins `sub`, `mul`, `div` do it. The operands are forced.
+    pub fn arithmetic(&self, op: BinaryOp, left: Value, right: Value, pos: Pos) -> Result<Value> {
+        let (first, second) = match op {
+            BinaryOp::Sub => ("while evaluating the first argument of the subtraction", "while evaluating the second argument of the subtraction"),
+            BinaryOp::Mul => ("while evaluating the first argument of the multiplication", "while evaluating the second argument of the multiplication"),
+            BinaryOp::Div => ("while evaluating the first operand of the division", "while evaluating the second operand of the division"),
+            _ => ("while evaluating the first argument of the addition", "while evaluating the second argument of the addition"),
+        };
+        if op == BinaryOp::Div {
+            let divisor = self.force_float(right, pos, second)?;
+            if divisor == 0.0 {
+                return Err(Error::new(ErrorKind::Eval, "division by zero").at(pos));
+            }
+        }
+        if left.as_float().is_some() || right.as_float().is_some() {
+            let (a, b) = (self.force_float(left, pos, first)?, self.force_float(right, pos, second)?);
+            return Ok(Value::float(match op {
+                BinaryOp::Sub => a - b,
+                BinaryOp::Mul => a * b,
+                BinaryOp::Div => a / b,
+                _ => a + b,
+            }));
+        }
+        let (a, b) = (self.force_int(left, pos, first)?, self.force_int(right, pos, second)?);
+        let (result, verb, sign) = match op {
+            BinaryOp::Sub => (a.checked_sub(b), "subtracting", "-"),
+            BinaryOp::Mul => (a.checked_mul(b), "multiplying", "*"),
+            BinaryOp::Div => (a.checked_div(b), "dividing", "/"),
+            _ => (a.checked_add(b), "adding", "+"),
+        };
+        result.map(Value::int).ok_or_else(|| {
+            let message = format!("integer overflow in {verb} {} {sign} {}", colored(a), colored(b));
+            Error::new(ErrorKind::Eval, message).at(pos)
+        })
+    }
+
+    #[inline(never)]
+    fn less_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        let swapped = matches!(op, BinaryOp::Greater | BinaryOp::LessEq);
+        let negated = matches!(op, BinaryOp::LessEq | BinaryOp::GreaterEq);
+        let (first, second) = if swapped { (&node.right, &node.left) } else { (&node.left, &node.right) };
+        let left = self.eval(first, frame);
+        let right = match &left {
+            Ok(_) => self.eval(second, frame),
+            Err(_) => Ok(Value::NULL),
+        };
+        let less = match (left, right) {
+            (Ok(left), Ok(right)) => {
+                if let (Some(a), Some(b)) = (left.as_small_int(), right.as_small_int()) {
+                    return Ok(Value::bool((a < b) != negated));
+                }
+                self.less_than(left, right, node.pos, "while evaluating the ordering function")
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        };
+        match less {
+            Ok(less) => Ok(Value::bool(less != negated)),
+            Err(error) => {
+                let error = while_calling(error, op, node.pos);
+                // NIX: `<=` and `>=` negate the call.
+                Err(if negated { error.trace(node.pos, "in the argument of the not operator") } else { error })
+            }
+        }
+    }
+
+    /// Whether one value is less than another, as `lessThan` and `sort` order them.
+    pub fn less_than(&self, left: Value, right: Value, pos: Pos, context: &'static str) -> Result<bool> {
+        let (left, right) = (self.force(left, pos)?, self.force(right, pos)?);
+        match (left.as_int(), left.as_float(), right.as_int(), right.as_float()) {
+            (Some(a), _, Some(b), _) => return Ok(a < b),
+            (Some(a), _, _, Some(b)) => return Ok((a as f64) < b),
+            (_, Some(a), Some(b), _) => return Ok(a < (b as f64)),
+            (_, Some(a), _, Some(b)) => return Ok(a < b),
+            _ => {}
+        }
+        if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
+            return Ok(a.bytes() < b.bytes());
+        }
+        if let (Some(a), Some(b)) = (left.as_path(), right.as_path()) {
+            return Ok(a < b);
+        }
+        if let (Some(a), Some(b)) = (left.as_list(), right.as_list()) {
+            for (i, x) in a.iter().enumerate() {
+                if i == b.len() {
+                    return Ok(false);
+                }
+                if !self.equal(x, b.get(i), pos, context)? {
+                    return self.less_than(x, b.get(i), pos, "while comparing two list elements");
+                }
+            }
+            return Ok(a.len() < b.len());
+        }
+        let (a, b) = (show_type(left), show_type(right));
+        let message = if left.get_type() != right.get_type() {
+            format!("cannot compare {} with {}", colored(a), colored(b))
+        } else {
+            format!("cannot compare {} with {}; values of that type are incomparable", colored(a), colored(b))
+        };
+        let mut text = message.into_bytes();
+        text.extend_from_slice(b" (values are ");
+        text.extend_from_slice(&self.show(left));
+        text.extend_from_slice(b" and ");
+        text.extend_from_slice(&self.show(right));
+        text.push(b')');
+        Err(Error::new(ErrorKind::Eval, text).at(pos).trace(Pos::NONE, context))
+    }
+
+    /// As `less_than`, three-way, for sorting keys that are all comparable.
+    pub fn compare(&self, left: Value, right: Value, pos: Pos, context: &'static str) -> Result<Ordering> {
+        if self.less_than(left, right, pos, context)? {
+            return Ok(Ordering::Less);
+        }
+        Ok(if self.less_than(right, left, pos, context)? { Ordering::Greater } else { Ordering::Equal })
+    }
+
+    /// `left + right`.
+    #[inline(never)]
+    fn add(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        let left = self.eval(&node.left, frame)?;
+        if let Some(a) = left.as_small_int() {
+            let right = self.eval(&node.right, frame)?;
+            if let Some(b) = right.as_small_int() {
+                return Ok(Value::int(a + b));
+            }
+            return self.add_to_number(left, right, node.operands[1]);
+        }
+        if left.as_int().is_some() || left.as_float().is_some() {
+            let right = self.eval(&node.right, frame)?;
+            return self.add_to_number(left, right, node.operands[1]);
+        }
+        let mut pieces = Pieces::new(left.as_path().is_some());
+        self.add_piece(&mut pieces, left, node.operands[0], true)?;
+        let right = self.eval(&node.right, frame)?;
+        self.add_piece(&mut pieces, right, node.operands[1], false)?;
+        self.join(pieces, node.pos)
+    }
+
+    fn add_to_number(&self, left: Value, right: Value, pos: Pos) -> Result<Value> {
+        match (left.as_int(), right.as_int(), right.as_float()) {
+            (Some(a), Some(b), _) => a.checked_add(b).map(Value::int).ok_or_else(|| {
+                let message = format!("integer overflow in adding {} + {}", colored(a), colored(b));
+                Error::new(ErrorKind::Eval, message).at(pos)
+            }),
+            (Some(a), None, Some(b)) => Ok(Value::float(a as f64 + b)),
+            (None, b, c) if b.is_some() || c.is_some() => {
+                let a = left.as_float().unwrap_or_default();
+                Ok(Value::float(a + c.unwrap_or_else(|| b.unwrap_or_default() as f64)))
+            }
+            (number, ..) => {
+                let kind = if number.is_some() { "an integer" } else { "a float" };
+                let message = format!("cannot add {} to {kind}", colored(show_type(right)));
+                Err(Error::new(ErrorKind::Eval, message).at(pos))
+            }
+        }
+    }
+
+    fn add_piece(&self, pieces: &mut Pieces, value: Value, pos: Pos, first: bool) -> Result<()> {
+        let how = Coercion { more: false, copy_to_store: !pieces.path, canonical_path: !first };
+        self.coerce_into(pieces, value, pos, "while evaluating a path segment", how)
+    }
+
+    /// Interpolation, and sums of more than two operands.
+    #[inline(never)]
+    pub(crate) fn concat(&self, node: &'static Concat<Value>, frame: &Frame<'_>) -> Result<Value> {
+        let mut parts = node.parts.iter();
+        let mut pieces = Pieces::new(false);
+        let mut first = !node.force_string;
+        if first && let Some((expr, pos)) = parts.next() {
+            let value = self.eval(expr, frame)?;
+            if value.as_int().is_some() || value.as_float().is_some() {
+                let mut sum = value;
+                for (expr, pos) in parts {
+                    let value = self.eval(expr, frame)?;
+                    sum = self.add_to_number(sum, value, *pos)?;
+                }
+                return Ok(sum);
+            }
+            pieces = Pieces::new(value.as_path().is_some());
+            self.add_piece(&mut pieces, value, *pos, true)?;
+            first = false;
+        }
+        for (expr, pos) in parts {
+            let value = self.eval(expr, frame)?;
+            self.add_piece(&mut pieces, value, *pos, first)?;
+            first = false;
+        }
+        self.join(pieces, node.pos)
+    }
+
+    fn join(&self, pieces: Pieces, pos: Pos) -> Result<Value> {
+        if !pieces.path {
+            return Ok(pieces.string());
+        }
+        if !pieces.context.is_empty() {
+            let message = "a string that refers to a store path cannot be appended to a path";
+            return Err(Error::new(ErrorKind::Eval, message).at(pos));
+        }
+        let path = firn_host::AbsPath::new(&pieces.bytes()).map_err(|e| self.host_error(e))?;
+        Ok(Value::path(path.as_bytes()))
+    }
+}
+
+#[cold]
+fn while_calling(error: Box<Error>, op: BinaryOp, pos: Pos) -> Box<Error> {
+    let name = match op {
+        BinaryOp::Sub => "sub",
+        BinaryOp::Mul => "mul",
+        BinaryOp::Div => "div",
+        _ => "lessThan",
+    };
+    error.trace(pos, format!("while calling the '{}' builtin", colored(name)))
+}

@@ -1,0 +1,456 @@
+//! Printing values: the form of `nix-instantiate --eval` ([`print_ambiguous`]) and the form of `nix eval`, the REPL and
+//! error messages ([`print_value`]).
+
+use crate::Machine;
+use firn_source::{Location, Origin};
+use firn_text::escape;
+use firn_value::{Attrs, Error, ErrorKind, Function, List, Result, ThunkState, Value};
+use hashbrown::HashSet;
+
+/// What to do with an error met while printing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    /// Print it in place.
+    Print,
+    /// Fail.
+    Throw,
+    /// Fail when the value itself fails, print it in place further inside.
+    ThrowTopLevel,
+}
+
+/// How to print.
+#[derive(Clone, Debug)]
+pub struct PrintOptions {
+    /// Colours.
+    pub colors: bool,
+    /// Force what is not evaluated.
+    pub force: bool,
+    /// Show derivations as `«derivation …»` (when forcing).
+    pub derivation_paths: bool,
+    /// Show a value met again as `«repeated»`.
+    pub track_repeated: bool,
+    /// Deepest nesting shown.
+    pub max_depth: usize,
+    /// Most attributes shown in all.
+    pub max_attrs: usize,
+    /// Most list items shown in all.
+    pub max_items: usize,
+    /// Longest string shown.
+    pub max_string: usize,
+    /// Indentation; 0 prints on one line.
+    pub indent: usize,
+    /// What to do with errors.
+    pub errors: OnError,
+}
+
+impl Default for PrintOptions {
+    fn default() -> PrintOptions {
+        PrintOptions {
+            colors: false,
+            force: false,
+            derivation_paths: false,
+            track_repeated: true,
+            max_depth: usize::MAX,
+            max_attrs: usize::MAX,
+            max_items: usize::MAX,
+            max_string: usize::MAX,
+            indent: 0,
+            errors: OnError::Print,
+        }
+    }
+}
+
+impl PrintOptions {
+    /// As values appear in error messages: coloured, cut short, nothing forced.
+    pub fn in_errors() -> PrintOptions {
+        PrintOptions { colors: true, max_depth: 10, max_attrs: 10, max_items: 10, max_string: 1024, ..Default::default() }
+    }
+}
+
+const RED: &str = "\x1b[31;1m";
+const GREEN: &str = "\x1b[32;1m";
+const BLUE: &str = "\x1b[34;1m";
+const MAGENTA: &str = "\x1b[35;1m";
+const CYAN: &str = "\x1b[36;1m";
+const FAINT: &str = "\x1b[2m";
+const PLAIN: &str = "\x1b[0m";
+
+/// A float as values print it: six significant digits, as C++ streams do by default.
+pub fn print_float(x: f64) -> String {
+    firn_text::float::print(x)
+}
+
+/// A float as `toString` gives it: six decimals.
+pub(crate) fn to_string_float(x: f64) -> String {
+    firn_text::float::to_string(x)
+}
+
+/// `path:line:column`.
+pub fn show_location(location: &Location) -> String {
+    let origin = match location.file.origin() {
+        Origin::File(path) => String::from_utf8_lossy(path).into_owned(),
+        Origin::Stdin => "«stdin»".to_owned(),
+        Origin::Expression => "«string»".to_owned(),
+        Origin::Internal(name) => (*name).to_owned(),
+    };
+    format!("{origin}:{}:{}", location.line, location.column)
+}
+
+/// Prints as `nix eval` and error messages do.
+pub fn print_value(machine: &Machine, value: Value, options: &PrintOptions, out: &mut Vec<u8>) {
+    // Errors that should surface are kept by `try_print_value`; here nothing can fail but the value printed in place.
+    let _ = try_print_value(machine, value, options, out);
+}
+
+/// Prints as `nix eval` does; fails as the options say.
+pub fn try_print_value(machine: &Machine, value: Value, options: &PrintOptions, out: &mut Vec<u8>) -> Result<()> {
+    let mut printer = Printer { machine, options, out, seen: HashSet::new(), attrs: 0, items: 0, indent: 0 };
+    printer.print(value, 0)
+}
+
+struct Printer<'a> {
+    machine: &'a Machine,
+    options: &'a PrintOptions,
+    out: &'a mut Vec<u8>,
+    seen: HashSet<u64>,
+    attrs: usize,
+    items: usize,
+    indent: usize,
+}
+
+impl Printer<'_> {
+    fn colored(&mut self, color: &str, text: &[u8]) {
+        if self.options.colors {
+            self.out.extend_from_slice(color.as_bytes());
+            self.out.extend_from_slice(text);
+            self.out.extend_from_slice(PLAIN.as_bytes());
+        } else {
+            self.out.extend_from_slice(text);
+        }
+    }
+
+    fn space(&mut self, pretty: bool) {
+        if pretty {
+            self.out.push(b'\n');
+            self.out.resize(self.out.len() + self.indent, b' ');
+        } else {
+            self.out.push(b' ');
+        }
+    }
+
+    fn elided(&mut self, count: usize, single: &str, plural: &str) {
+        let text = format!("«{count} {} elided»", if count == 1 { single } else { plural });
+        self.colored(FAINT, text.as_bytes());
+    }
+
+    fn print(&mut self, cell: Value, depth: usize) -> Result<()> {
+        if depth > self.machine.settings().max_call_depth as usize {
+            return Err(Error::new(ErrorKind::StackOverflow, "stack overflow; max-call-depth exceeded"));
+        }
+        match self.print_inner(cell, depth) {
+            Err(error) if error.kind() != ErrorKind::StackOverflow => {
+                let throws = match self.options.errors {
+                    OnError::Throw => true,
+                    OnError::ThrowTopLevel => depth == 0,
+                    OnError::Print => false,
+                };
+                if throws {
+                    return Err(error);
+                }
+                self.colored(RED, format!("«error: {error}»").as_bytes());
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn print_inner(&mut self, cell: Value, depth: usize) -> Result<()> {
+        let value = if self.options.force {
+            self.machine.force(cell, firn_source::Pos::NONE)?
+        } else {
+            match evaluated(cell, depth == 0) {
+                Ok(value) => value,
+                Err(Unevaluated::Thunk) => {
+                    self.colored(MAGENTA, "«thunk»".as_bytes());
+                    return Ok(());
+                }
+                Err(Unevaluated::Running) => {
+                    self.colored(RED, "«potential infinite recursion»".as_bytes());
+                    return Ok(());
+                }
+            }
+        };
+        if let Some(set) = value.as_attrs() {
+            return stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || self.print_attrs(set, depth));
+        }
+        if let Some(list) = value.as_list() {
+            return stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || {
+                self.print_list(list, cell, depth)
+            });
+        }
+        if let Some(function) = value.as_function() {
+            let text = show_function(function);
+            self.colored(BLUE, text.as_bytes());
+        } else if let Some(string) = value.as_str() {
+            self.print_string(string.bytes());
+        } else if let Some(path) = value.as_path() {
+            self.colored(GREEN, path);
+        } else {
+            let text = show_scalar(value);
+            self.colored(CYAN, text.as_bytes());
+        }
+        Ok(())
+    }
+
+    fn print_string(&mut self, bytes: &[u8]) {
+        if self.options.colors {
+            self.out.extend_from_slice(MAGENTA.as_bytes());
+        }
+        if bytes.len() > self.options.max_string {
+            escape::print_string_open(&bytes[..self.options.max_string], bytes.get(self.options.max_string).copied(), self.out);
+            self.out.extend_from_slice(b"\" ");
+            self.elided(bytes.len() - self.options.max_string, "byte", "bytes");
+            return;
+        }
+        escape::print_string(bytes, self.out);
+        if self.options.colors {
+            self.out.extend_from_slice(PLAIN.as_bytes());
+        }
+    }
+
+    fn repeated(&mut self, identity: u64) -> bool {
+        if self.options.track_repeated && !self.seen.insert(identity) {
+            self.colored(MAGENTA, "«repeated»".as_bytes());
+            return true;
+        }
+        false
+    }
+
+    fn print_attrs(&mut self, set: Attrs, depth: usize) -> Result<()> {
+        if self.repeated(set.value().identity()) {
+            return Ok(());
+        }
+        if self.options.force && self.options.derivation_paths && self.machine.is_derivation(set)? {
+            return self.print_derivation(set);
+        }
+        if depth >= self.options.max_depth {
+            self.out.extend_from_slice(b"{ ... }");
+            return Ok(());
+        }
+        self.indent += self.options.indent;
+        self.out.push(b'{');
+        let mut sorted: Vec<_> = set.iter_by_name().collect();
+        if self.options.max_attrs != usize::MAX {
+            sorted.sort_by_key(|(name, _, _)| !matches!(name.as_bytes(), b"type" | b"_type"));
+        }
+        let pretty = self.is_pretty(&sorted.iter().map(|e| e.2).collect::<Vec<_>>())?;
+        for (shown, (name, _, cell)) in sorted.iter().enumerate() {
+            self.space(pretty);
+            if self.attrs >= self.options.max_attrs {
+                self.elided(sorted.len() - shown, "attribute", "attributes");
+                break;
+            }
+            escape::print_attr_name(name.as_bytes(), self.out);
+            self.out.extend_from_slice(b" = ");
+            self.print(*cell, depth + 1)?;
+            self.out.push(b';');
+            self.attrs += 1;
+        }
+        self.indent -= self.options.indent;
+        self.space(pretty);
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    fn print_derivation(&mut self, set: Attrs) -> Result<()> {
+        let mut text = "«derivation".as_bytes().to_vec();
+        if let Some((cell, pos)) = set.get_with_pos(self.machine.names().drv_path) {
+            let path = self.machine.coerce_to_string(
+                cell,
+                pos,
+                "while evaluating the drvPath of a derivation",
+                crate::Coercion::PLAIN,
+            )?;
+            text.push(b' ');
+            text.extend_from_slice(path.as_str().map_or(&[], |s| s.bytes()));
+        }
+        text.extend_from_slice("»".as_bytes());
+        self.colored(GREEN, &text);
+        Ok(())
+    }
+
+    fn is_pretty(&self, cells: &[Value]) -> Result<bool> {
+        if self.options.indent == 0 || cells.is_empty() {
+            return Ok(false);
+        }
+        if cells.len() > 1 {
+            return Ok(true);
+        }
+        let value = self.machine.force(cells[0], firn_source::Pos::NONE)?;
+        Ok(value.as_attrs().is_some() || value.as_list().is_some())
+    }
+
+    fn print_list(&mut self, list: List, cell: Value, depth: usize) -> Result<()> {
+        // NIX: lists are told apart by cell, sets by content.
+        if !list.is_empty() && self.repeated(cell.identity()) {
+            return Ok(());
+        }
+        if depth >= self.options.max_depth {
+            self.out.extend_from_slice(b"[ ... ]");
+            return Ok(());
+        }
+        self.indent += self.options.indent;
+        self.out.push(b'[');
+        let pretty = self.is_pretty(&list.iter().take(2).collect::<Vec<_>>())?;
+        for (shown, item) in list.iter().enumerate() {
+            self.space(pretty);
+            if self.items >= self.options.max_items {
+                self.elided(list.len() - shown, "item", "items");
+                break;
+            }
+            self.print(item, depth + 1)?;
+            self.items += 1;
+        }
+        self.indent -= self.options.indent;
+        self.space(pretty);
+        self.out.push(b']');
+        Ok(())
+    }
+}
+
+enum Unevaluated {
+    Thunk,
+    Running,
+}
+
+/// The value of a cell that Nix would show as evaluated.
+fn evaluated(cell: Value, top: bool) -> std::result::Result<Value, Unevaluated> {
+    if let Some(thunk) = cell.as_thunk() {
+        return match thunk.state() {
+            ThunkState::Forced(value) => Ok(value),
+            ThunkState::Claimed(_) => Err(Unevaluated::Running),
+            ThunkState::Suspended | ThunkState::Failed(_) => Err(Unevaluated::Thunk),
+        };
+    }
+    match cell.as_function() {
+        Some(Function::Closure(closure)) if closure.is_delayed() && !top => Err(Unevaluated::Thunk),
+        _ => Ok(cell),
+    }
+}
+
+fn show_scalar(value: Value) -> String {
+    match (value, value.as_int(), value.as_float()) {
+        (Value::TRUE, ..) => "true".to_owned(),
+        (Value::FALSE, ..) => "false".to_owned(),
+        (_, Some(n), _) => n.to_string(),
+        (_, _, Some(x)) => print_float(x),
+        _ => "null".to_owned(),
+    }
+}
+
+fn show_function(function: Function) -> String {
+    let closure = |closure: firn_value::Closure, done: usize| {
+        let lambda = closure.lambda();
+        let name = lambda.name.map(|n| format!(" {n}")).unwrap_or_default();
+        let place = lambda.pos_at(done).resolve().map_or_else(|| "«none»:0".to_owned(), |l| show_location(&l));
+        format!("«lambda{name} @ {place}»")
+    };
+    match function {
+        Function::Closure(c) => closure(c, 0),
+        Function::Primop(primop) => format!("«primop {}»", primop.name),
+        Function::Partial(partial) => match partial.function().as_function() {
+            Some(Function::Primop(primop)) => format!("«partially applied primop {}»", primop.name),
+            Some(Function::Closure(c)) => closure(c, partial.args().len()),
+            _ => "«partially applied primop»".to_owned(),
+        },
+    }
+}
+
+/// Prints as `nix-instantiate --eval` does; evaluates nothing. `forced` says that everything was forced before.
+pub fn print_ambiguous(value: Value, forced: bool, out: &mut Vec<u8>) {
+    let mut seen = HashSet::new();
+    ambiguous(value, forced, true, &mut seen, out);
+}
+
+fn ambiguous(cell: Value, forced: bool, top: bool, seen: &mut HashSet<u64>, out: &mut Vec<u8>) {
+    let value = match evaluated(cell, top || forced) {
+        Ok(value) => value,
+        Err(Unevaluated::Thunk) => return out.extend_from_slice(b"<CODE>"),
+        Err(Unevaluated::Running) => return out.extend_from_slice("«potential infinite recursion»".as_bytes()),
+    };
+    if let Some(set) = value.as_attrs() {
+        if !set.is_empty() && !seen.insert(value.identity()) {
+            return out.extend_from_slice("«repeated»".as_bytes());
+        }
+        out.extend_from_slice(b"{ ");
+        for (name, _, cell) in set.iter_by_name() {
+            escape::print_symbol(name.as_bytes(), out);
+            out.extend_from_slice(b" = ");
+            stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || ambiguous(cell, forced, false, seen, out));
+            out.extend_from_slice(b"; ");
+        }
+        out.push(b'}');
+    } else if let Some(list) = value.as_list() {
+        if !list.is_empty() && !seen.insert(cell.identity()) {
+            return out.extend_from_slice("«repeated»".as_bytes());
+        }
+        out.extend_from_slice(b"[ ");
+        for item in list.iter() {
+            stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || ambiguous(item, forced, false, seen, out));
+            out.push(b' ');
+        }
+        out.push(b']');
+    } else if let Some(function) = value.as_function() {
+        let text: &[u8] = match function {
+            Function::Closure(_) => b"<LAMBDA>",
+            Function::Primop(_) => b"<PRIMOP>",
+            Function::Partial(partial) => match partial.function().as_function() {
+                Some(Function::Closure(_)) => b"<LAMBDA>",
+                _ => b"<PRIMOP-APP>",
+            },
+        };
+        out.extend_from_slice(text);
+    } else if let Some(string) = value.as_str() {
+        escape::print_string(string.bytes(), out);
+    } else if let Some(path) = value.as_path() {
+        out.extend_from_slice(path);
+    } else {
+        out.extend_from_slice(show_scalar(value).as_bytes());
+    }
+}
+
+impl Machine {
+    /// Forces a value and everything in it.
+    pub fn force_deep(&self, value: Value) -> Result<()> {
+        let mut seen = HashSet::new();
+        self.force_all(value, &mut seen)
+    }
+
+    fn force_all(&self, cell: Value, seen: &mut HashSet<u64>) -> Result<()> {
+        let depth = self.deeper(firn_source::Pos::NONE)?;
+        let result = stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || self.force_parts(cell, seen));
+        self.shallower(depth);
+        result
+    }
+
+    fn force_parts(&self, cell: Value, seen: &mut HashSet<u64>) -> Result<()> {
+        let is_atom = cell.is_whnf() && cell.as_attrs().is_none() && cell.as_list().is_none();
+        if is_atom || !seen.insert(cell.identity()) {
+            return Ok(());
+        }
+        let value = self.force(cell, firn_source::Pos::NONE)?;
+        if let Some(set) = value.as_attrs() {
+            for (name, pos, cell) in set.iter() {
+                self.force_all(cell, seen)
+                    .map_err(|e| e.trace(pos, format!("while evaluating the attribute '{}'", crate::colored(name))))?;
+            }
+        } else if let Some(list) = value.as_list() {
+            for (i, item) in list.iter().enumerate() {
+                self.force_all(item, seen).map_err(|e| {
+                    e.trace(firn_source::Pos::NONE, format!("while evaluating list element at index {}", crate::colored(i)))
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
