@@ -247,11 +247,10 @@ impl Machine {
     fn call_functor(&self, current: Value, arg: Value, pos: Pos) -> Result<Value> {
         let functor = current.as_attrs().and_then(|set| set.get_with_pos(self.names().functor));
         let Some((functor, functor_pos)) = functor else {
+            let kind = crate::colored(crate::show_type(current));
             let message = [
-                b"attempt to call something which is not a function but ".as_slice(),
-                crate::show_type(current).as_bytes(),
-                b": ",
-                &self.show(current),
+                format!("attempt to call something which is not a function but {kind}: ").into_bytes(),
+                self.show(current),
             ];
             return Err(Error::new(ErrorKind::Type, message.concat()).at(pos));
         };

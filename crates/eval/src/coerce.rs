@@ -75,8 +75,8 @@ impl Pieces {
 
 /// A context element as messages show it.
 pub(crate) fn display_element(encoded: &[u8]) -> Vec<u8> {
-    match firn_store::context::ContextElement::parse(encoded) {
-        Ok(element) => match firn_store::StoreDir::new(b"/nix/store") {
+    match firn_store::context::Element::parse(encoded) {
+        Ok(element) => match firn_store::store_dir::StoreDir::new(b"/nix/store") {
             Ok(dir) => element.display(&dir),
             Err(_) => encoded.to_vec(),
         },
@@ -198,7 +198,8 @@ impl Machine {
         let mut message = Vec::new();
         for part in error.parts() {
             match part {
-                firn_host::Part::Word(text) => message.extend_from_slice(text.as_ref()),
+                firn_host::Part::Text(text) => message.extend_from_slice(text.as_bytes()),
+                firn_host::Part::System(text) => message.extend_from_slice(text.as_bytes()),
                 firn_host::Part::Value(text) => message.extend_from_slice(&crate::errors::color_bytes(text.as_ref())),
             }
         }

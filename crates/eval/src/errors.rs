@@ -44,7 +44,7 @@ pub fn show_type(value: Value) -> String {
 
 /// The names closest to `name`, as Nix ranks them.
 pub(crate) fn best_matches(names: &[&[u8]], name: &[u8]) -> Vec<Vec<u8>> {
-    firn_text::suggestions::best_matches(names, name)
+    crate::literal::best_matches(names, name)
 }
 
 impl Machine {

@@ -34,8 +34,8 @@ impl Machine {
         Stats::bump(&self.stats.files);
         let program = self.load(path, &[])?;
         self.run(&program.body, &[]).map_err(|e| {
-            let text = [b"while evaluating the file '", crate::errors::color_bytes(path.as_bytes()).as_slice(), b"':"];
-            e.trace(Pos::NONE, text.concat())
+            let path = crate::errors::color_bytes(path.as_bytes());
+            e.trace(Pos::NONE, [b"while evaluating the file '", path.as_slice(), b"':"].concat())
         })
     }
 
@@ -75,13 +75,18 @@ impl Machine {
 
     /// Parses a registered text.
     pub fn parse(&self, file: &'static SourceFile, base: &AbsPath) -> Result<firn_syntax::Ast> {
-        let home = || self.host().home().ok().map(|h| h.to_vec());
-        let options = firn_syntax::Options {
-            base: base.as_bytes(),
-            home: &home,
-            pipe_operators: self.settings().features.pipe_operators,
+        let home = self.host().home();
+        let home = match &home {
+            _ if self.settings().pure_eval => firn_syntax::Home::Pure,
+            Ok(dir) => firn_syntax::Home::Dir(dir),
+            Err(_) => firn_syntax::Home::Dir(b"/homeless-shelter"),
         };
-        firn_syntax::parse(file, &options).map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))
+        let ast = firn_syntax::parse(file, base.as_bytes(), home, self.settings().syntax)
+            .map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))?;
+        for warning in ast.warnings() {
+            self.log(&[b"warning: ", warning.message.as_slice(), b"\n"].concat());
+        }
+        Ok(ast)
     }
 
     /// The value of an expression given as text.

@@ -1,9 +1,8 @@
 //! Printing values: the form of `nix-instantiate --eval` ([`print_ambiguous`]) and the form of `nix eval`, the REPL and
 //! error messages ([`print_value`]).
 
-use crate::Machine;
+use crate::{Machine, literal as escape};
 use firn_source::{Location, Origin};
-use firn_text::escape;
 use firn_value::{Attrs, Error, ErrorKind, Function, List, Result, ThunkState, Value};
 use hashbrown::HashSet;
 
@@ -77,12 +76,12 @@ const PLAIN: &str = "\x1b[0m";
 
 /// A float as values print it: six significant digits, as C++ streams do by default.
 pub fn print_float(x: f64) -> String {
-    firn_text::float::print(x)
+    escape::print_float(x)
 }
 
 /// A float as `toString` gives it: six decimals.
 pub(crate) fn to_string_float(x: f64) -> String {
-    firn_text::float::to_string(x)
+    if x.is_nan() { print_float(x) } else { format!("{x:.6}") }
 }
 
 /// `path:line:column`.

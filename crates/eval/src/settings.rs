@@ -3,8 +3,6 @@
 /// Experimental features that evaluation knows.
 #[derive(Clone, Debug, Default)]
 pub struct Features {
-    /// `|>` and `<|`.
-    pub pipe_operators: bool,
     /// Flakes: `getFlake` and friends.
     pub flakes: bool,
     /// `fetchTree`.
@@ -23,8 +21,6 @@ pub struct Features {
     pub blake3_hashes: bool,
     /// Git hashing.
     pub git_hashing: bool,
-    /// URL literals are an error.
-    pub no_url_literals: bool,
 }
 
 /// Settings of an evaluation.
@@ -52,6 +48,8 @@ pub struct Settings {
     pub nix_path: Vec<Vec<u8>>,
     /// Experimental features.
     pub features: Features,
+    /// What the parser accepts (pipe operators, lints).
+    pub syntax: firn_syntax::Features,
     /// URIs allowed in restricted mode.
     pub allowed_uris: Vec<String>,
 }
@@ -70,6 +68,7 @@ impl Default for Settings {
             allow_import_from_derivation: true,
             nix_path: Vec::new(),
             features: Features::default(),
+            syntax: firn_syntax::Features::default(),
             allowed_uris: Vec::new(),
         }
     }

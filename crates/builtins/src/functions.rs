@@ -1,0 +1,6 @@
+//! Functions and application.
+
+use firn_eval::Builtin;
+
+/// The subject's builtins.
+pub(crate) const TABLE: &[Builtin] = &[];

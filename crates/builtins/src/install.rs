@@ -1,0 +1,96 @@
+//! Puts the builtins into a machine's shared state: `builtins`, the global names, the constants.
+
+use firn_eval::{Builtin, Shared};
+use firn_source::{Pos, Symbol};
+use firn_value::{Attrs, AttrsBuilder, Context, ListBuilder, Value};
+
+/// All tables, in no particular order.
+fn tables() -> impl Iterator<Item = &'static Builtin> {
+    [
+        crate::control::TABLE,
+        crate::functions::TABLE,
+        crate::lists::TABLE,
+        crate::numbers::TABLE,
+        crate::sets::TABLE,
+        crate::types::TABLE,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Builtins whose global name has no `__` in front.
+const UNPREFIXED: [&str; 18] = [
+    "abort", "baseNameOf", "break", "derivationStrict", "dirOf", "fetchGit", "fetchMercurial", "fetchTarball", "fetchTree",
+    "fromTOML", "import", "isNull", "map", "placeholder", "removeAttrs", "scopedImport", "throw", "toString",
+];
+
+/// Defines every builtin and global variable.
+pub fn install(shared: &mut Shared) {
+    let mut set = AttrsBuilder::with_capacity(128);
+    for builtin in tables() {
+        let value = shared.add_primop(builtin);
+        define(shared, &mut set, builtin.name, value);
+    }
+    for (name, value) in constants(shared) {
+        define(shared, &mut set, name, value);
+    }
+    for (name, value) in [("true", Value::TRUE), ("false", Value::FALSE), ("null", Value::NULL)] {
+        set.insert(name, value);
+        shared.set_global(name, value);
+    }
+    let builtins_name = Symbol::from("builtins");
+    // `builtins.builtins` is the set itself: its cell is filled once the set exists.
+    set.push(builtins_name, Pos::NONE, Value::NULL);
+    let builtins = set.finish();
+    if let Some((shape, cells)) = builtins.as_attrs().map(Attrs::flat)
+        && let Some(index) = shape.index(builtins_name)
+    {
+        cells[index].set(builtins);
+    }
+    shared.set_global("builtins", builtins);
+}
+
+fn define(shared: &mut Shared, set: &mut AttrsBuilder, name: &str, value: Value) {
+    set.insert(name, value);
+    if UNPREFIXED.contains(&name) {
+        shared.set_global(name, value);
+    } else {
+        shared.set_global(&format!("__{name}"), value);
+    }
+}
+
+fn constants(shared: &Shared) -> Vec<(&'static str, Value)> {
+    let string = |s: &str| Value::string(s.as_bytes(), Context::EMPTY);
+    let settings = &shared.settings;
+    let mut all = vec![
+        ("langVersion", Value::int(6)),
+        ("nixVersion", string("2.35.2")),
+        ("storeDir", string(&settings.store_dir)),
+        ("nixPath", nix_path(shared)),
+    ];
+    if !settings.pure_eval {
+        all.push(("currentTime", Value::int(shared.host.current_time())));
+        all.push(("currentSystem", string(&settings.system)));
+    }
+    all
+}
+
+/// The search path as the list that `__findFile` takes.
+fn nix_path(shared: &Shared) -> Value {
+    let entries: Vec<Value> = shared
+        .settings
+        .nix_path
+        .iter()
+        .map(|raw| {
+            let (prefix, path) = match raw.iter().position(|&b| b == b'=') {
+                Some(at) => (&raw[..at], &raw[at + 1..]),
+                None => (&[][..], &raw[..]),
+            };
+            let mut entry = AttrsBuilder::with_capacity(2);
+            entry.insert("prefix", Value::string(prefix, Context::EMPTY));
+            entry.insert("path", Value::string(path, Context::EMPTY));
+            entry.finish()
+        })
+        .collect();
+    ListBuilder::of(&entries)
+}
