@@ -109,7 +109,7 @@ impl<W: World> Snapshot<W> {
             next = dir.parent();
             unseen.push((dir, node));
         }
-        // PERF: a loop, not recursion: a path may have any number of components.
+        // A loop, not recursion: two thousand directories fit a path.
         while let Some((path, node)) = unseen.pop() {
             above = Some(node.stat.get_or_init(|| self.stat_beneath(&path, above)).clone());
         }
@@ -123,9 +123,6 @@ impl<W: World> Snapshot<W> {
         above: Option<Result<Option<Stat>, HostError>>,
     ) -> Result<Option<Stat>, HostError> {
         if let (Some(above), Some(parent)) = (above, path.parent()) {
-            if parent.as_bytes().len() >= PATH_MAX {
-                return Err(HostError::System(Action::OpenDirectory, parent, Errno::ENAMETOOLONG));
-            }
             match above.map(|stat| stat.map(|stat| stat.file_type)) {
                 Ok(Some(FileType::Directory)) => {}
                 Ok(Some(FileType::Symlink)) | Err(HostError::SymlinkOnTheWay(_)) => {
@@ -142,8 +139,22 @@ impl<W: World> Snapshot<W> {
         self.world.stat(path).map_err(|errno| HostError::System(Action::Status, path.clone(), errno))
     }
 
+    /// Refuses what no kernel would walk, before a node is made for each of its countless directories.
+    fn refuse_too_long(&self, path: &AbsPath) -> Result<(), HostError> {
+        if path.as_bytes().len() < PATH_MAX {
+            return Ok(());
+        }
+        match path.parent() {
+            Some(parent) if parent.as_bytes().len() >= PATH_MAX => {
+                Err(HostError::System(Action::OpenDirectory, parent, Errno::ENAMETOOLONG))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The node and the type of what is there; `NotFound` if nothing is.
     fn existing(&self, path: &AbsPath) -> Result<(Arc<Node>, FileType), HostError> {
+        self.refuse_too_long(path)?;
         let node = self.seen(path);
         match node.stat.get() {
             Some(Ok(Some(stat))) => {
@@ -191,6 +202,7 @@ impl<W: World> Snapshot<W> {
 
 impl<W: World> Host for Snapshot<W> {
     fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
+        self.refuse_too_long(path)?;
         self.seen(path).stat.get().cloned().unwrap_or(Ok(None))
     }
 
