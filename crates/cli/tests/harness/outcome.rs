@@ -92,7 +92,8 @@ pub fn message(stderr: &str) -> Option<String> {
     let first = lines[start].trim_start().strip_prefix("error: ").expect("the line was found by this prefix");
     let more = lines[start + 1..].iter().take_while(|line| {
         let line = line.trim_start();
-        !line.is_empty() && !line.starts_with("at ") && !line.starts_with("(use '--show-trace'") && !line.starts_with('…')
+        let ends = ["at ", "(use '--show-trace'", "Try '", "…"];
+        !line.is_empty() && !ends.iter().any(|end| line.starts_with(end))
     });
     let message: Vec<&str> = std::iter::once(first).chain(more.map(|line| line.trim_start())).collect();
     Some(message.join("\n"))
