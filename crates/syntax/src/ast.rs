@@ -166,7 +166,7 @@ pub enum Expr {
     /// `fun arg…`, flattened as Nix flattens it: `f x y` is one call of two arguments, and so are `(f x) y`,
     /// `y |> f x`. `<x>` is `__findFile __nixPath "x"`, and `(a - b) c` is `__sub a b c` (an ordinary call node).
     Call {
-        /// The function; never itself a [`Expr::Call`].
+        /// The function. Itself a [`Expr::Call`] only in `(f x) or`, which Nix does not flatten.
         fun: ExprId,
         /// At least one argument: [`Ast::exprs`].
         args: Range,

@@ -17,6 +17,8 @@ const URI: u8 = 8;
 const SCHEME: u8 = 16;
 const DIGIT: u8 = 32;
 const SPACE: u8 = 64;
+/// Bytes of a quoted string that stand for themselves.
+const LITERAL: u8 = 128;
 
 /// Character classes of the lexical grammar.
 static CLASS: [u8; 256] = {
@@ -24,10 +26,11 @@ static CLASS: [u8; 256] = {
     let mut b = 0;
     while b < 256 {
         let c = b as u8;
+        table[b] = if matches!(c, b'"' | b'\\' | b'$' | b'\r' | 0) { 0 } else { LITERAL };
         if c.is_ascii_alphabetic() {
-            table[b] = ID_START | ID | PATH | URI | SCHEME;
+            table[b] |= ID_START | ID | PATH | URI | SCHEME;
         } else if c.is_ascii_digit() {
-            table[b] = ID | PATH | URI | SCHEME | DIGIT;
+            table[b] |= ID | PATH | URI | SCHEME | DIGIT;
         }
         b += 1;
     }
@@ -186,7 +189,7 @@ impl Lexer {
                 break;
             };
             if is(byte, SPACE) {
-                self.at += 1;
+                self.at = self.end_of(self.at + 1, SPACE);
             } else if is(byte, ID_START) {
                 self.word();
             } else if is(byte, DIGIT) {
@@ -468,7 +471,11 @@ impl Lexer {
         let mut at = start;
         let mut form = Form::Verbatim;
         let mut nul = false;
-        while at < text.len() {
+        loop {
+            at = self.end_of(at, LITERAL);
+            if at == text.len() {
+                break;
+            }
             match text[at] {
                 b'"' => break,
                 b'\\' if at + 1 < text.len() => {
@@ -493,8 +500,8 @@ impl Lexer {
                     form = Form::Escaped;
                     at += 1;
                 }
-                byte => {
-                    nul |= byte == 0;
+                _ => {
+                    nul = true;
                     at += 1;
                 }
             }
@@ -595,13 +602,16 @@ impl Lexer {
             self.mode = if self.text[end - 1] == b'/' { Mode::PathSlash } else { Mode::Path };
             return Ok(());
         }
-        // NIX: at the end of the text, Nix's place is where its last token started.
-        let last = self.tokens.last().map_or(0, |t| t.start as usize);
+        // NIX: having looked at what is not part of the path, Nix's place goes back by one token; at the end of the
+        // text, where there was nothing to look at, it goes back one too far.
+        let mut places = self.tokens.iter().rev().map(|t| t.start as usize);
+        let last = places.next().unwrap_or(0);
         let at_end = start == self.text.len();
         if self.mode == Mode::PathSlash {
             return self.fail(if at_end { last } else { start }, "path has a trailing slash");
         }
-        self.push(Kind::PathEnd, start, start);
+        let place = if at_end { places.next().unwrap_or(0) } else { last };
+        self.push(Kind::PathEnd, place, place);
         self.leave();
         if at_end {
             self.finish(last);

@@ -8,6 +8,8 @@ mod error;
 mod expected;
 mod lex;
 mod names;
+#[cfg(test)]
+mod oracle;
 mod parse;
 mod print;
 mod token;

@@ -253,16 +253,31 @@ impl BinOp {
     }
 }
 
+const ESCAPE: u8 = 1;
+const NAME: u8 = 2;
+
+/// Which bytes a string literal may have to escape, and which may be in a name.
+static ESCAPES_AND_NAMES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut b = 0;
+    while b < 256 {
+        let c = b as u8;
+        table[b] = match c {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | b'$' => ESCAPE,
+            b'_' | b'\'' | b'-' => NAME,
+            _ if c.is_ascii_alphanumeric() => NAME,
+            _ => 0,
+        };
+        b += 1;
+    }
+    table
+};
+
 /// Writes a name, quoted where it could not be read back as an identifier. NIX: `or` is not quoted.
 pub(crate) fn write_identifier(name: &[u8], out: &mut Vec<u8>) {
-    let plain = match name {
-        [] => false,
-        [first, rest @ ..] => {
-            (first.is_ascii_alphabetic() || *first == b'_')
-                && rest.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'\'' | b'-'))
-        }
-    };
-    let reserved = matches!(
+    let plain = name.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
+        && name.iter().all(|&b| ESCAPES_AND_NAMES[b as usize] & NAME != 0);
+    let reserved = name.len() <= 7 && matches!(
         name,
         b"if" | b"then" | b"else" | b"assert" | b"with" | b"let" | b"in" | b"rec" | b"inherit"
     );
@@ -277,7 +292,7 @@ pub(crate) fn write_identifier(name: &[u8], out: &mut Vec<u8>) {
 pub(crate) fn write_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text;
-    while let Some(at) = rest.iter().position(|b| matches!(b, b'"' | b'\\' | b'\n' | b'\r' | b'\t' | b'$')) {
+    while let Some(at) = rest.iter().position(|&b| ESCAPES_AND_NAMES[b as usize] & ESCAPE != 0) {
         out.extend_from_slice(&rest[..at]);
         let byte = rest[at];
         if byte != b'$' || rest.get(at + 1) == Some(&b'{') {

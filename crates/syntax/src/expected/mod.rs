@@ -27,6 +27,9 @@ pub(crate) fn syntax_error(tokens: &[Token]) -> (usize, String) {
     loop {
         let state = *stack.last().unwrap_or(&0);
         let kind = tokens[at].kind;
+        if kind == Kind::Failed {
+            return (at, message(tables, state, kind));
+        }
         match tables.action(state, kind) {
             tables::Action::Shift(next) => {
                 stack.push(next);

@@ -68,6 +68,8 @@ pub fn parse(
 ) -> Result<Ast, ParseError> {
     let scratch = SCRATCH.take();
     let Lexed { tokens, error } = lex(file, &features, scratch.tokens);
+    // Most nodes take two tokens or more, a name or literal takes one.
+    let nodes = tokens.len() / 2 + 4;
     let mut parser = Parser {
         file,
         text: file.text(),
@@ -80,7 +82,7 @@ pub fn parse(
         names: Names::take(),
         depth: 0,
         cursed: None,
-        ast: new_ast(file),
+        ast: new_ast(file, nodes),
         sets: scratch.sets,
         ids: scratch.ids,
         parts: scratch.parts,
@@ -124,11 +126,11 @@ impl Scratch {
     }
 }
 
-fn new_ast(file: &'static SourceFile) -> Ast {
+fn new_ast(file: &'static SourceFile, nodes: usize) -> Ast {
     Ast {
         file,
         root: ExprId(0),
-        nodes: Vec::with_capacity(file.text().len() / 8 + 4),
+        nodes: Vec::with_capacity(nodes),
         ids: Vec::new(),
         paths: Vec::new(),
         parts: Vec::new(),

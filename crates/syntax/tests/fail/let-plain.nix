@@ -1,0 +1,1 @@
+f let a = 1; in a

@@ -1,0 +1,1 @@
+f: g: [ (g f or) f or (f or) ]
