@@ -118,6 +118,14 @@ impl Machine {
         self.depth.set(depth);
     }
 
+    /// Does something one level deeper, as walks over nested values do: bounded by `max-call-depth`, not by the stack.
+    pub fn nested<T>(&self, pos: Pos, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let depth = self.deeper(pos)?;
+        let result = stacker::maybe_grow(RED_ZONE, SEGMENT, work);
+        self.shallower(depth);
+        result
+    }
+
     /// Runs a builtin on exactly its arguments.
     #[inline]
     fn call_primop(&self, primop: &'static Primop, args: &[Value], pos: Pos) -> Result<Value> {

@@ -43,44 +43,46 @@ impl Piece {
 
 /// A string under construction: parts that are copied once at the end, and the union of their contexts.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub struct Pieces {
     pieces: Vec<Piece>,
+    /// The contexts of all parts together.
     pub context: Context,
     /// The result is a path.
-    pub path: bool,
+    pub(crate) path: bool,
     last: Option<Str>,
 }
 
 impl Pieces {
-    pub fn new(path: bool) -> Pieces {
+    pub(crate) fn new(path: bool) -> Pieces {
         Pieces { pieces: Vec::with_capacity(4), context: Context::EMPTY, path, last: None }
+    }
+
+    /// An empty string with room for `capacity` parts.
+    pub fn with_capacity(capacity: usize) -> Pieces {
+        Pieces { pieces: Vec::with_capacity(capacity), context: Context::EMPTY, path: false, last: None }
+    }
+
+    /// Appends bytes that have no context.
+    pub fn push_bytes(&mut self, bytes: &'static [u8]) {
+        self.last = None;
+        self.push(Piece::Shared(bytes));
     }
 
     fn push(&mut self, piece: Piece) {
         self.pieces.push(piece);
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         self.pieces.iter().map(Piece::bytes).collect::<Vec<_>>().concat()
     }
 
+    /// The string with its context; a single part that is a string already is that string.
     pub fn string(self) -> Value {
         if let (1, Some(only)) = (self.pieces.len(), self.last) {
             return only.value();
         }
         let parts: Vec<&[u8]> = self.pieces.iter().map(Piece::bytes).collect();
         Value::string_of(&parts, self.context)
-    }
-}
-
-/// A context element as messages show it.
-pub(crate) fn display_element(encoded: &[u8]) -> Vec<u8> {
-    match firn_store::context::Element::parse(encoded) {
-        Ok(element) => match firn_store::store_dir::StoreDir::new(b"/nix/store") {
-            Ok(dir) => element.display(&dir),
-            Err(_) => encoded.to_vec(),
-        },
-        Err(_) => encoded.to_vec(),
     }
 }
 
@@ -97,7 +99,7 @@ impl Machine {
     }
 
     /// Appends the value's string form.
-    pub(crate) fn coerce_into(&self, out: &mut Pieces, value: Value, pos: Pos, context: &'static str, how: Coercion) -> Result<()> {
+    pub fn coerce_into(&self, out: &mut Pieces, value: Value, pos: Pos, context: &'static str, how: Coercion) -> Result<()> {
         let value = self.force(value, pos)?;
         if let Some(string) = value.as_str() {
             out.context = out.context.union(string.context());
@@ -116,11 +118,7 @@ impl Machine {
             }
             return Ok(());
         }
-        let depth = self.deeper(pos)?;
-        let result = stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || {
-            self.coerce_other(out, value, pos, context, how)
-        });
-        self.shallower(depth);
+        let result = self.nested(pos, || self.coerce_other(out, value, pos, context, how));
         out.last = None;
         result
     }
@@ -143,7 +141,11 @@ impl Machine {
                 (Value::TRUE, ..) => b"1".to_vec(),
                 (Value::FALSE | Value::NULL, ..) => Vec::new(),
                 (_, Some(n), _) => n.to_string().into_bytes(),
-                (_, _, Some(x)) => crate::print::to_string_float(x).into_bytes(),
+                (_, _, Some(x)) => {
+                    let mut text = Vec::with_capacity(16);
+                    firn_text::float::write_fixed(&mut text, x);
+                    text
+                }
                 _ => return Err(self.cannot_coerce(value, pos, context)),
             };
             out.push(Piece::Owned(text));
@@ -186,7 +188,7 @@ impl Machine {
         let string = self.coerce_to_string(value, pos, context, Coercion::PLAIN)?;
         let string = string.as_str().expect("coercion gives a string");
         if string.bytes().first() != Some(&b'/') {
-            let message = [b"string '".as_slice(), &crate::errors::color_bytes(string.bytes()), b"' doesn't represent an absolute path"];
+            let message = [b"string '".as_slice(), &crate::color_bytes(string.bytes()), b"' doesn't represent an absolute path"];
             return Err(Error::new(ErrorKind::Eval, message.concat()).trace(pos, context));
         }
         Ok((AbsPath::new(string.bytes()).map_err(|e| self.host_error(e))?, string.context()))
@@ -200,7 +202,7 @@ impl Machine {
             match part {
                 firn_host::Part::Text(text) => message.extend_from_slice(text.as_bytes()),
                 firn_host::Part::System(text) => message.extend_from_slice(text.as_bytes()),
-                firn_host::Part::Value(text) => message.extend_from_slice(&crate::errors::color_bytes(text.as_ref())),
+                firn_host::Part::Value(text) => message.extend_from_slice(&crate::color_bytes(text.as_ref())),
             }
         }
         let kind = match error {

@@ -1,7 +1,7 @@
 //! Pieces of messages: types by Nix's names, highlighting, suggestions.
 
 use crate::Machine;
-use firn_value::{Error, Function, Type, Value};
+use firn_value::{Error, ErrorKind, Function, Type, Value};
 
 /// A part of a message that Nix highlights.
 pub fn colored(part: impl std::fmt::Display) -> String {
@@ -9,7 +9,7 @@ pub fn colored(part: impl std::fmt::Display) -> String {
 }
 
 /// A highlighted part that may not be UTF-8.
-pub(crate) fn color_bytes(part: &[u8]) -> Vec<u8> {
+pub fn color_bytes(part: &[u8]) -> Vec<u8> {
     [Error::HIGHLIGHT.as_bytes(), part, Error::PLAIN.as_bytes()].concat()
 }
 
@@ -44,7 +44,17 @@ pub fn show_type(value: Value) -> String {
 
 /// The names closest to `name`, as Nix ranks them.
 pub(crate) fn best_matches(names: &[&[u8]], name: &[u8]) -> Vec<Vec<u8>> {
-    crate::literal::best_matches(names, name)
+    firn_text::suggest::nearest(names.iter().copied(), name).into_iter().map(<[u8]>::to_vec).collect()
+}
+
+/// The error for something that needs an experimental feature.
+#[cold]
+pub fn missing_feature(feature: &str) -> Box<Error> {
+    let name = colored(feature);
+    let message = format!(
+        "experimental Nix feature '{name}' is disabled; add '--extra-experimental-features {name}' to enable it"
+    );
+    Error::new(ErrorKind::Eval, message)
 }
 
 impl Machine {

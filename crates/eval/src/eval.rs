@@ -179,7 +179,7 @@ impl Machine {
             let right = self.eval(&operands.right, frame)?;
             if let Err(error) = self.assert_equal(left, right, operands.pos) {
                 let error = if error.kind() == ErrorKind::Assertion {
-                    let text = [b"while evaluating the condition of the assertion '", crate::errors::color_bytes(node.text).as_slice(), b"'"].concat();
+                    let text = [b"while evaluating the condition of the assertion '", crate::color_bytes(node.text).as_slice(), b"'"].concat();
                     error.trace(node.pos, text)
                 } else {
                     error
@@ -187,7 +187,7 @@ impl Machine {
                 return Err(error);
             }
         }
-        let text = [b"assertion '", crate::errors::color_bytes(node.text).as_slice(), b"' failed"].concat();
+        let text = [b"assertion '", crate::color_bytes(node.text).as_slice(), b"' failed"].concat();
         Err(Error::new(ErrorKind::Assertion, text).at(node.pos))
     }
 

@@ -78,14 +78,17 @@ impl Machine {
     /// A string that must not refer to the store.
     pub fn force_string_no_context(&self, value: Value, pos: Pos, context: &'static str) -> Result<Str> {
         let string = self.force_string(value, pos, context)?;
-        match string.context().sorted().first() {
+        if string.context().is_empty() {
+            return Ok(string);
+        }
+        match crate::context_elements(string.context()).first() {
             None => Ok(string),
             Some(element) => {
                 let message = [
                     b"the string '".as_slice(),
-                    &crate::errors::color_bytes(string.bytes()),
+                    &crate::color_bytes(string.bytes()),
                     b"' is not allowed to refer to a store path (such as '",
-                    &crate::errors::color_bytes(&crate::coerce::display_element(element.as_bytes())),
+                    &crate::color_bytes(&element.display(self.store_dir())),
                     b"')",
                 ];
                 Err(Error::new(ErrorKind::Eval, message.concat()).trace(pos, context))

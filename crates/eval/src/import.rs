@@ -34,7 +34,7 @@ impl Machine {
         Stats::bump(&self.stats.files);
         let program = self.load(path, &[])?;
         self.run(&program.body, &[]).map_err(|e| {
-            let path = crate::errors::color_bytes(path.as_bytes());
+            let path = crate::color_bytes(path.as_bytes());
             e.trace(Pos::NONE, [b"while evaluating the file '", path.as_slice(), b"':"].concat())
         })
     }

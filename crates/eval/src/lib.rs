@@ -7,6 +7,7 @@
 mod attrs;
 mod call;
 mod coerce;
+mod context;
 mod equality;
 mod errors;
 mod eval;
@@ -14,7 +15,6 @@ mod expect;
 mod force;
 mod frame;
 mod import;
-mod literal;
 mod machine;
 mod names;
 mod operators;
@@ -25,8 +25,9 @@ mod settings;
 mod stats;
 mod store_path;
 
-pub use coerce::Coercion;
-pub use errors::{colored, show_type};
+pub use coerce::{Coercion, Pieces};
+pub use context::{context_elements, context_of, store_error};
+pub use errors::{color_bytes, colored, missing_feature, show_type};
 pub use firn_value::{Error, ErrorKind, Result};
 pub use machine::{Builtin, Machine, PrimopFn, Shared};
 pub use names::Names;

@@ -4,6 +4,7 @@ use crate::{Names, Settings, Stats};
 use firn_host::Host;
 use firn_ir::Globals;
 use firn_source::{Pos, Symbol, SymbolMap};
+use firn_store::store_dir::StoreDir;
 use firn_value::{Primop, Result, Value};
 use hashbrown::HashMap;
 use std::cell::Cell;
@@ -35,6 +36,8 @@ impl std::fmt::Debug for Builtin {
 pub struct Shared {
     /// Settings in force.
     pub settings: Settings,
+    /// The store directory of the settings; the usual one where theirs is no absolute path (the command line checks).
+    pub store_dir: StoreDir,
     /// The door outward.
     pub host: Arc<dyn Host>,
     /// Well-known names.
@@ -106,6 +109,7 @@ impl Shared {
     /// A machine's shared state. Globals are added with [`Shared::set_global`] before evaluation begins.
     pub fn new(settings: Settings, host: Arc<dyn Host>) -> Shared {
         Shared {
+            store_dir: StoreDir::new(settings.store_dir.as_bytes()).unwrap_or_default(),
             settings,
             host,
             names: Names::new(),

@@ -1,8 +1,9 @@
 //! Printing values: the form of `nix-instantiate --eval` ([`print_ambiguous`]) and the form of `nix eval`, the REPL and
 //! error messages ([`print_value`]).
 
-use crate::{Machine, literal as escape};
+use crate::Machine;
 use firn_source::{Location, Origin};
+use firn_text::literal;
 use firn_value::{Attrs, Error, ErrorKind, Function, List, Result, ThunkState, Value};
 use hashbrown::HashSet;
 
@@ -73,16 +74,6 @@ const MAGENTA: &str = "\x1b[35;1m";
 const CYAN: &str = "\x1b[36;1m";
 const FAINT: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
-
-/// A float as values print it: six significant digits, as C++ streams do by default.
-pub fn print_float(x: f64) -> String {
-    escape::print_float(x)
-}
-
-/// A float as `toString` gives it: six decimals.
-pub(crate) fn to_string_float(x: f64) -> String {
-    if x.is_nan() { print_float(x) } else { format!("{x:.6}") }
-}
 
 /// `path:line:column`.
 pub fn show_location(location: &Location) -> String {
@@ -205,13 +196,12 @@ impl Printer<'_> {
         if self.options.colors {
             self.out.extend_from_slice(MAGENTA.as_bytes());
         }
-        if bytes.len() > self.options.max_string {
-            escape::print_string_open(&bytes[..self.options.max_string], bytes.get(self.options.max_string).copied(), self.out);
-            self.out.extend_from_slice(b"\" ");
-            self.elided(bytes.len() - self.options.max_string, "byte", "bytes");
+        let elided = literal::write_string_start(self.out, bytes, self.options.max_string);
+        if elided > 0 {
+            self.out.push(b' ');
+            self.elided(elided, "byte", "bytes");
             return;
         }
-        escape::print_string(bytes, self.out);
         if self.options.colors {
             self.out.extend_from_slice(PLAIN.as_bytes());
         }
@@ -249,7 +239,7 @@ impl Printer<'_> {
                 self.elided(sorted.len() - shown, "attribute", "attributes");
                 break;
             }
-            escape::print_attr_name(name.as_bytes(), self.out);
+            literal::write_name(self.out, name.as_bytes());
             self.out.extend_from_slice(b" = ");
             self.print(*cell, depth + 1)?;
             self.out.push(b';');
@@ -342,7 +332,11 @@ fn show_scalar(value: Value) -> String {
         (Value::TRUE, ..) => "true".to_owned(),
         (Value::FALSE, ..) => "false".to_owned(),
         (_, Some(n), _) => n.to_string(),
-        (_, _, Some(x)) => print_float(x),
+        (_, _, Some(x)) => {
+            let mut text = Vec::with_capacity(16);
+            firn_text::float::write_general(&mut text, x);
+            text.into_iter().map(char::from).collect()
+        }
         _ => "null".to_owned(),
     }
 }
@@ -383,7 +377,7 @@ fn ambiguous(cell: Value, forced: bool, top: bool, seen: &mut HashSet<u64>, out:
         }
         out.extend_from_slice(b"{ ");
         for (name, _, cell) in set.iter_by_name() {
-            escape::print_symbol(name.as_bytes(), out);
+            literal::write_name(out, name.as_bytes());
             out.extend_from_slice(b" = ");
             stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || ambiguous(cell, forced, false, seen, out));
             out.extend_from_slice(b"; ");
@@ -410,7 +404,7 @@ fn ambiguous(cell: Value, forced: bool, top: bool, seen: &mut HashSet<u64>, out:
         };
         out.extend_from_slice(text);
     } else if let Some(string) = value.as_str() {
-        escape::print_string(string.bytes(), out);
+        literal::write_string(out, string.bytes());
     } else if let Some(path) = value.as_path() {
         out.extend_from_slice(path);
     } else {

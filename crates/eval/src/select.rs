@@ -55,5 +55,5 @@ pub(crate) fn in_attribute(error: Box<Error>, pos: Pos, path: &[u8]) -> Box<Erro
     if internal {
         return error;
     }
-    error.trace(pos, [b"while evaluating the attribute '", crate::errors::color_bytes(path).as_slice(), b"'"].concat())
+    error.trace(pos, [b"while evaluating the attribute '", crate::color_bytes(path).as_slice(), b"'"].concat())
 }

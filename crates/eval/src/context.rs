@@ -1,0 +1,33 @@
+//! Store paths and string contexts between values and `firn_store`: what every builtin that knows the store needs.
+
+use crate::Machine;
+use firn_source::Symbol;
+use firn_store::context::Element;
+use firn_store::store_dir::StoreDir;
+use firn_value::{Context, Error, ErrorKind};
+
+/// The elements of a context in Nix's order: plain paths, deep derivations, outputs.
+pub fn context_elements(context: Context) -> Vec<Element> {
+    let parse = |element: &Symbol| Element::parse(element.as_bytes()).expect("contexts hold what `to_bytes` wrote");
+    let mut elements: Vec<Element> = context.elements().iter().map(parse).collect();
+    elements.sort_unstable();
+    elements
+}
+
+/// The context of these elements.
+pub fn context_of<'a>(elements: impl IntoIterator<Item = &'a Element>) -> Context {
+    Context::of(elements.into_iter().map(|element| Symbol::intern(&element.to_bytes())).collect())
+}
+
+/// An error of a pure store function as an evaluation error.
+#[cold]
+pub fn store_error(error: &firn_store::Error) -> Box<Error> {
+    Error::new(ErrorKind::Store, error.message())
+}
+
+impl Machine {
+    /// The directory that store paths are printed under.
+    pub fn store_dir(&self) -> &StoreDir {
+        &self.shared.store_dir
+    }
+}
