@@ -3,7 +3,6 @@
 //! An argument is normally delayed. Where the function is known to force it first, it is evaluated at once and an
 //! error is kept in the cell, so that the function raises it exactly where it would have (see `ir::strictness`).
 
-use crate::force::{RED_ZONE, SEGMENT};
 use crate::frame::{Frame, with_slots};
 use crate::{Machine, Stats};
 use firn_ir::{Call, Pattern};
@@ -58,14 +57,7 @@ impl Machine {
         let arity = lambda.arity();
         let (now, rest) = node.args.split_at(arity);
         let result = with_slots(lambda.body.locals as usize, |locals| {
-            for &i in lambda.strict {
-                locals[i as usize].set(self.evaluate_early(&now[i as usize], frame)?);
-            }
-            for (i, arg) in now.iter().enumerate() {
-                if !lambda.strict.contains(&(i as u8)) {
-                    locals[i].set(self.delay(arg, frame));
-                }
-            }
+            self.pass_arguments(lambda, now, locals, frame)?;
             self.enter(closure, lambda, locals, node.pos)
         })?;
         if rest.is_empty() {
@@ -75,11 +67,32 @@ impl Machine {
         self.call(result, &rest, node.pos)
     }
 
+    /// Puts the arguments into the function's slots: those it forces first evaluated, in its order, the others delayed.
+    #[inline(always)]
+    fn pass_arguments(&self, lambda: &'static Lambda, args: &'static [Expr], locals: &[Slot], frame: &Frame<'_>) -> Result<()> {
+        if lambda.strict.in_order {
+            for (i, (arg, slot)) in args.iter().zip(locals).enumerate() {
+                let early = lambda.strict.mask >> i & 1 != 0;
+                slot.set(if early { self.evaluate_early(arg, frame)? } else { self.delay(arg, frame) });
+            }
+            return Ok(());
+        }
+        for &i in lambda.strict.order {
+            locals[i as usize].set(self.evaluate_early(&args[i as usize], frame)?);
+        }
+        for (i, arg) in args.iter().enumerate() {
+            if !lambda.strict.order.contains(&(i as u8)) {
+                locals[i].set(self.delay(arg, frame));
+            }
+        }
+        Ok(())
+    }
+
     /// Evaluates an argument that the function forces first; an error stays in the cell.
     #[inline]
     fn evaluate_early(&self, arg: &'static Expr, frame: &Frame<'_>) -> Result<Value> {
-        let Expr::Suspend(body) = arg else { return Ok(self.delay(arg, frame)) };
-        match self.run_now(body, frame) {
+        let Expr::Suspend(node) = arg else { return Ok(self.delay(arg, frame)) };
+        match self.run_now(node, frame) {
             Ok(value) => Ok(value),
             Err(error) if error.is_lasting() => Ok(Thunk::failed(error)),
             Err(error) => Err(error),
@@ -105,7 +118,7 @@ impl Machine {
     #[inline]
     pub fn deeper(&self, pos: Pos) -> Result<u32> {
         let depth = self.depth.get();
-        if depth > self.shared.settings.max_call_depth {
+        if depth > self.max_depth {
             return Err(too_deep(pos));
         }
         self.depth.set(depth + 1);
@@ -121,7 +134,7 @@ impl Machine {
     /// Does something one level deeper, as walks over nested values do: bounded by `max-call-depth`, not by the stack.
     pub fn nested<T>(&self, pos: Pos, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let depth = self.deeper(pos)?;
-        let result = stacker::maybe_grow(RED_ZONE, SEGMENT, work);
+        let result = self.with_stack(work);
         self.shallower(depth);
         result
     }
@@ -148,13 +161,8 @@ impl Machine {
         let result = match result {
             Ok(()) => {
                 Stats::bump(&self.stats.calls);
-                let result = if stacker::remaining_stack().is_none_or(|left| left < RED_ZONE) {
-                    stacker::grow(SEGMENT, || self.eval(&lambda.body.expr, &frame))
-                } else {
-                    self.eval(&lambda.body.expr, &frame)
-                };
-                match result {
-                    Err(error) if self.shared.settings.show_trace => Err(while_calling(error, lambda, pos)),
+                match self.with_stack(|| self.eval(&lambda.body.expr, &frame)) {
+                    Err(error) if self.show_trace => Err(while_calling(error, lambda, pos)),
                     other => other,
                 }
             }

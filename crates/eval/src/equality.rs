@@ -37,7 +37,7 @@ impl Machine {
         match kind {
             Some(Type::List | Type::Attrs) => {
                 let depth = self.deeper(pos)?;
-                let equal = stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || {
+                let equal = self.with_stack(|| {
                     self.equal_containers(a, b, pos, context)
                 });
                 self.shallower(depth);

@@ -7,10 +7,6 @@ use firn_value::{Body, Error, ErrorKind, Result, Slot, Thunk, ThunkState, Value,
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// Below this much native stack, evaluation goes on in a new segment.
-pub(crate) const RED_ZONE: usize = 192 << 10;
-/// Size of a new stack segment.
-pub(crate) const SEGMENT: usize = 16 << 20;
 
 /// Which thread waits for which: used to find cycles across threads.
 static WAITING: Mutex<Vec<(u32, u32)>> = Mutex::new(Vec::new());
@@ -33,11 +29,7 @@ impl Machine {
     fn force_thunk(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         let Some(work) = thunk.claim() else { return self.force_claimed(thunk, pos) };
         Stats::bump(&self.stats.forces);
-        let result = if stacker::remaining_stack().is_none_or(|left| left < RED_ZONE) {
-            stacker::grow(SEGMENT, || self.perform(work, pos))
-        } else {
-            self.perform(work, pos)
-        };
+        let result = self.with_stack(|| self.perform(work, pos));
         match result {
             Ok(value) => {
                 thunk.publish(value);

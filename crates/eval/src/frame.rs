@@ -31,6 +31,7 @@ pub(crate) fn with_slots<T>(count: usize, f: impl FnOnce(&[Slot]) -> T) -> T {
     }
 }
 
+#[inline(always)]
 fn with_many_slots<T>(count: usize, f: impl FnOnce(&[Slot]) -> T) -> T {
     if count <= 16 {
         let slots: [Slot; 16] = [const { Slot::new() }; 16];

@@ -22,6 +22,7 @@ mod path_select;
 mod print;
 mod select;
 mod settings;
+mod stack;
 mod stats;
 mod store_path;
 

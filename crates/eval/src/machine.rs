@@ -103,6 +103,9 @@ pub struct Machine {
     /// What it counted.
     pub stats: Stats,
     pub(crate) depth: Cell<u32>,
+    pub(crate) stack_limit: Cell<usize>,
+    pub(crate) max_depth: u32,
+    pub(crate) show_trace: bool,
 }
 
 impl Shared {
@@ -160,7 +163,8 @@ impl Globals<Value> for Shared {
 impl Machine {
     /// A machine for this thread.
     pub fn new(shared: Arc<Shared>) -> Machine {
-        Machine { shared, stats: Stats::default(), depth: Cell::new(0) }
+        let (max_depth, show_trace) = (shared.settings.max_call_depth, shared.settings.show_trace);
+        Machine { shared, stats: Stats::default(), depth: Cell::new(0), stack_limit: Cell::new(usize::MAX), max_depth, show_trace }
     }
 
     /// Settings in force.

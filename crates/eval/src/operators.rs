@@ -9,49 +9,46 @@ use firn_value::{Attrs, Error, ErrorKind, Expr, ListBuilder, Result, Value};
 use std::cmp::Ordering;
 
 impl Machine {
-    #[inline]
-    pub(crate) fn binary(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
-        use BinaryOp as B;
-        match op {
-            B::Eq | B::NEq => self.compare_equal(op, node, frame),
-            B::And => {
-                let left = self.eval(&node.left, frame);
-                if !self.as_bool(left, node.pos, "in the left operand of the AND (&&) operator")? {
-                    return Ok(Value::FALSE);
-                }
-                let right = self.eval(&node.right, frame);
-                Ok(Value::bool(self.as_bool(right, node.pos, "in the right operand of the AND (&&) operator")?))
-            }
-            B::Or => {
-                let left = self.eval(&node.left, frame);
-                if self.as_bool(left, node.pos, "in the left operand of the OR (||) operator")? {
-                    return Ok(Value::TRUE);
-                }
-                let right = self.eval(&node.right, frame);
-                Ok(Value::bool(self.as_bool(right, node.pos, "in the right operand of the OR (||) operator")?))
-            }
-            B::Impl => {
-                let left = self.eval(&node.left, frame);
-                if !self.as_bool(left, node.pos, "in the left operand of the IMPL (->) operator")? {
-                    return Ok(Value::TRUE);
-                }
-                let right = self.eval(&node.right, frame);
-                Ok(Value::bool(self.as_bool(right, node.pos, "in the right operand of the IMPL (->) operator")?))
-            }
-            B::Update => self.update(node, frame),
-            B::ConcatLists => {
-                let left = self.eval(&node.left, frame)?;
-                let right = self.eval(&node.right, frame)?;
-                self.concat_lists(&[left, right], node.pos, "while evaluating one of the elements to concatenate")
-            }
-            B::Add => self.add(node, frame),
-            B::Sub | B::Mul | B::Div => self.arithmetic_expr(op, node, frame),
-            B::Less | B::Greater | B::LessEq | B::GreaterEq => self.less_expr(op, node, frame),
+    #[inline(never)]
+    pub(crate) fn logic(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        // The value of the left operand that decides, what the result is then, and where errors are said to be.
+        let (decides, result, left_text, right_text) = match op {
+            BinaryOp::And => (
+                Value::FALSE,
+                Value::FALSE,
+                "in the left operand of the AND (&&) operator",
+                "in the right operand of the AND (&&) operator",
+            ),
+            BinaryOp::Or => (
+                Value::TRUE,
+                Value::TRUE,
+                "in the left operand of the OR (||) operator",
+                "in the right operand of the OR (||) operator",
+            ),
+            _ => (
+                Value::FALSE,
+                Value::TRUE,
+                "in the left operand of the IMPL (->) operator",
+                "in the right operand of the IMPL (->) operator",
+            ),
+        };
+        let left = self.eval(&node.left, frame);
+        if Value::bool(self.as_bool(left, node.pos, left_text)?) == decides {
+            return Ok(result);
         }
+        let right = self.eval(&node.right, frame);
+        Ok(Value::bool(self.as_bool(right, node.pos, right_text)?))
     }
 
     #[inline(never)]
-    fn compare_equal(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn concat_two_lists(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        let left = self.eval(&node.left, frame)?;
+        let right = self.eval(&node.right, frame)?;
+        self.concat_lists(&[left, right], node.pos, "while evaluating one of the elements to concatenate")
+    }
+
+    #[inline(never)]
+    pub(crate) fn compare_equal(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
         let left = self.eval(&node.left, frame)?;
         let right = self.eval(&node.right, frame)?;
         let context = match op {
@@ -64,7 +61,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn update(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn update(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
         // NIX: the right operand is evaluated first.
         let right = self.update_operand(&node.right, frame, node.operands[1], "in the right operand of the update (//) operator")?;
         let left = self.update_operand(&node.left, frame, node.operands[0], "in the left operand of the update (//) operator")?;
@@ -113,7 +110,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn arithmetic_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn arithmetic_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
         let left = self.eval(&node.left, frame);
         let right = match &left {
             Ok(_) => self.eval(&node.right, frame),
@@ -176,7 +173,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn less_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn less_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
         let swapped = matches!(op, BinaryOp::Greater | BinaryOp::LessEq);
         let negated = matches!(op, BinaryOp::LessEq | BinaryOp::GreaterEq);
         let (first, second) = if swapped { (&node.right, &node.left) } else { (&node.left, &node.right) };
@@ -256,7 +253,7 @@ impl Machine {
 
     /// `left + right`.
     #[inline(never)]
-    fn add(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn add(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
         let left = self.eval(&node.left, frame)?;
         if let Some(a) = left.as_small_int() {
             let right = self.eval(&node.right, frame)?;

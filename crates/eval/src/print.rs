@@ -171,12 +171,10 @@ impl Printer<'_> {
             }
         };
         if let Some(set) = value.as_attrs() {
-            return stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || self.print_attrs(set, depth));
+            return self.machine.with_stack(|| self.print_attrs(set, depth));
         }
         if let Some(list) = value.as_list() {
-            return stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || {
-                self.print_list(list, cell, depth)
-            });
+            return self.machine.with_stack(|| self.print_list(list, cell, depth));
         }
         if let Some(function) = value.as_function() {
             let text = show_function(function);
@@ -379,7 +377,7 @@ fn ambiguous(cell: Value, forced: bool, top: bool, seen: &mut HashSet<u64>, out:
         for (name, _, cell) in set.iter_by_name() {
             literal::write_name(out, name.as_bytes());
             out.extend_from_slice(b" = ");
-            stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || ambiguous(cell, forced, false, seen, out));
+            stacker::maybe_grow(192 << 10, 16 << 20, || ambiguous(cell, forced, false, seen, out));
             out.extend_from_slice(b"; ");
         }
         out.push(b'}');
@@ -389,7 +387,7 @@ fn ambiguous(cell: Value, forced: bool, top: bool, seen: &mut HashSet<u64>, out:
         }
         out.extend_from_slice(b"[ ");
         for item in list.iter() {
-            stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || ambiguous(item, forced, false, seen, out));
+            stacker::maybe_grow(192 << 10, 16 << 20, || ambiguous(item, forced, false, seen, out));
             out.push(b' ');
         }
         out.push(b']');
@@ -421,7 +419,7 @@ impl Machine {
 
     fn force_all(&self, cell: Value, seen: &mut HashSet<u64>) -> Result<()> {
         let depth = self.deeper(firn_source::Pos::NONE)?;
-        let result = stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || self.force_parts(cell, seen));
+        let result = self.with_stack(|| self.force_parts(cell, seen));
         self.shallower(depth);
         result
     }

@@ -60,7 +60,7 @@ pub enum Expr<V: 'static> {
     /// `__curPos`.
     CurPos(Pos),
     /// Delayed position only: a body to run later.
-    Suspend(&'static Body<V>),
+    Suspend(&'static Suspend<V>),
     /// An expression nested so deeply that the machine must look to its stack first.
     Deep(&'static Expr<V>),
 }
@@ -111,6 +111,26 @@ pub struct Body<V: 'static> {
     pub captures: &'static [Var],
     /// Position of the expression, for messages.
     pub pos: Pos,
+}
+
+/// Code to run later.
+#[derive(Debug)]
+pub struct Suspend<V: 'static> {
+    /// The code for a frame of its own.
+    pub body: Body<V>,
+    /// The same code for the frame around it, when it is small: run where the value is needed at once.
+    pub now: Option<Expr<V>>,
+}
+
+/// Which arguments a function's body forces first, before anything else can be observed.
+#[derive(Debug)]
+pub struct Strict {
+    /// Bit per argument (of the first 64).
+    pub mask: u64,
+    /// The body forces them in ascending order.
+    pub in_order: bool,
+    /// The order in which the body forces them.
+    pub order: &'static [u8],
 }
 
 /// A variable that no lexical scope binds.
@@ -223,8 +243,8 @@ pub struct Lambda<V: 'static> {
     pub body: Body<V>,
     /// The name the function was bound to.
     pub name: Option<Symbol>,
-    /// Arguments that the body forces first, in that order, before anything else can be observed.
-    pub strict: &'static [u8],
+    /// Arguments that may be evaluated before the call.
+    pub strict: Strict,
 }
 
 impl<V> Lambda<V> {

@@ -118,7 +118,7 @@ impl<L: Literals> Lowering<'_, L> {
             ast::Expr::Lambda(lambda) => self.lambda(lambda)?,
             ast::Expr::Call { fun, args, pos } => {
                 let fun = self.strict(fun)?;
-                let args = ast.exprs(args).iter().map(|&a| self.delayed(a)).collect::<Result<Vec<_>, _>>()?;
+                let args = ast.exprs(args).iter().map(|&a| self.argument(a)).collect::<Result<Vec<_>, _>>()?;
                 Expr::Call(keep(Call { fun, args: keep_all(args), pos }))
             }
             ast::Expr::Arith { op, lhs, rhs, pos } => self.arithmetic(op, lhs, rhs, pos)?,
@@ -171,12 +171,42 @@ impl<L: Literals> Lowering<'_, L> {
         }
     }
 
+    /// Lowers an argument: delayed, and when it is small also for the frame around it.
+    // PERF: arguments such as `n - 1` or `x.y` of functions that force them need neither thunk nor captures.
+    fn argument(&mut self, id: ExprId) -> Lowered<L::Value> {
+        let small = match self.ast.expr(id) {
+            ast::Expr::Arith { lhs, rhs, .. } => self.is_atom(lhs) && self.is_atom(rhs),
+            ast::Expr::Binary { lhs, rhs, .. } => self.is_atom(lhs) && self.is_atom(rhs),
+            ast::Expr::Concat { force_string: false, parts, .. } => {
+                self.ast.parts(parts).iter().all(|part| self.is_atom(part.expr))
+            }
+            ast::Expr::Select { base, default: None, .. } => self.is_atom(base),
+            ast::Expr::Not(operand) => self.is_atom(operand),
+            _ => false,
+        };
+        if !small {
+            return self.delayed(id);
+        }
+        let pos = self.ast.pos_of(id);
+        self.scopes.enter();
+        let expr = self.strict_node(id);
+        let (locals, captures) = self.scopes.leave();
+        let body = Body { expr: expr?, locals, captures: keep_all(captures), pos };
+        let now = Some(self.strict_node(id)?);
+        Ok(Expr::Suspend(keep(Suspend { body, now })))
+    }
+
+    fn is_atom(&self, id: ExprId) -> bool {
+        matches!(self.ast.expr(id), ast::Expr::Int(_) | ast::Expr::Var { .. } | ast::Expr::String(_))
+    }
+
     /// A body of its own for later.
     fn suspend(&mut self, pos: Pos, lower: impl FnOnce(&mut Self) -> Lowered<L::Value>) -> Lowered<L::Value> {
         self.scopes.enter();
         let expr = stacker::maybe_grow(128 << 10, 4 << 20, || lower(self));
         let (locals, captures) = self.scopes.leave();
-        Ok(Expr::Suspend(keep(Body { expr: expr?, locals, captures: keep_all(captures), pos })))
+        let body = Body { expr: expr?, locals, captures: keep_all(captures), pos };
+        Ok(Expr::Suspend(keep(Suspend { body, now: None })))
     }
 
     fn variable(&mut self, name: Symbol, pos: Pos) -> Lowered<L::Value> {

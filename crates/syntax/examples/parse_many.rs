@@ -3,8 +3,6 @@
 //! `parse_many [-q] FILE…` (or `-` for a list of files on standard input) writes what `nix-instantiate --parse FILE…`
 //! writes; `-q` parses and prints without writing. Errors go to standard error, one line each.
 
-#![allow(clippy::disallowed_methods, reason = "it reads its own files")]
-
 use firn_source::{Origin, SourceFile};
 use firn_syntax::{Features, Home, parse, print};
 use std::io::{Read, Write};

@@ -4,8 +4,6 @@
 //! `inherit (e) x` as `x = (e).x`, keeps names in the order of their symbols, escapes every dollar, quotes no names,
 //! and keeps empty parts of indented strings. Both outputs are read back and printed again, which sorts the names.
 
-#![allow(clippy::disallowed_methods, reason = "a test looks at files and runs Nix itself")]
-
 use crate::ast::{Ast, AttrName, AttrValue, Expr, ExprId, Range};
 use crate::{Features, Home, parse, print};
 use firn_source::{Origin, SourceFile};

@@ -277,8 +277,10 @@ static ESCAPES_AND_NAMES: [u8; 256] = {
 pub(crate) fn write_identifier(name: &[u8], out: &mut Vec<u8>) {
     let plain = name.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
         && name.iter().all(|&b| ESCAPES_AND_NAMES[b as usize] & NAME != 0);
-    let reserved = name.len() <= 7
-        && matches!(name, b"if" | b"then" | b"else" | b"assert" | b"with" | b"let" | b"in" | b"rec" | b"inherit");
+    let reserved = name.len() <= 7 && matches!(
+        name,
+        b"if" | b"then" | b"else" | b"assert" | b"with" | b"let" | b"in" | b"rec" | b"inherit"
+    );
     if plain && !reserved {
         out.extend_from_slice(name);
     } else {

@@ -3,8 +3,6 @@
 //!
 //! With `FIRN_NIX_LANG` naming Nix's own `tests/functional/lang`, its `parse-*` cases are checked too.
 
-#![allow(clippy::disallowed_methods, reason = "it reads its own files")]
-
 use firn_source::{Origin, SourceFile};
 use firn_syntax::{Features, Home, parse, print};
 use std::path::{Path, PathBuf};

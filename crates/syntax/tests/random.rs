@@ -38,8 +38,8 @@ fn printed(ast: &Ast) -> Vec<u8> {
 const PIECES: &[&str] = &[
     "{", "}", "(", ")", "[", "]", ";", "=", ":", "@", ",", "?", ".", "...", "\"", "''", "${", "if ", "then ", "else ",
     "let ", "in ", "rec ", "inherit ", "with ", "assert ", "or ", "!", "-", "+", "*", "/", "//", "++", "==", "!=", "<",
-    ">", "<=", ">=", "->", "&&", "||", "|>", "<|", "1", "1.5", "./a", "~/x", "<a/b>", "a/", "x:y", " ", "\n", "x",
-    "y ", "$", "\\", "'", "#", "/*", "*/", "^", "é", "a.b", "\r", "\0", "__curPos", "0", ".", "x ",
+    ">", "<=", ">=", "->", "&&", "||", "|>", "<|", "1", "1.5", "./a", "~/x", "<a/b>", "a/", "x:y", " ", "\n", "x", "y ",
+    "$", "\\", "'", "#", "/*", "*/", "^", "é", "a.b", "\r", "\0", "__curPos", "0", ".", "x ",
 ];
 
 #[test]
@@ -77,27 +77,10 @@ fn expression(random: &mut Random, depth: usize, out: &mut String) {
     out.push('(');
     let shape = random.below(14);
     let template = [
-        "# #",
-        "# + #",
-        "# - #",
-        "!#",
-        "-#",
-        "# // #",
-        "#.a.\"b c\" or #",
-        "# ? a.${#}",
-        "x: #",
-        "{ a ? #, b, ... }@c: #",
-        "if # then # else #",
-        "with #; #",
-        "let a = #; inherit (#) b; in #",
-        "[ # # ]",
+        "# #", "# + #", "# - #", "!#", "-#", "# // #", "#.a.\"b c\" or #", "# ? a.${#}", "x: #", "{ a ? #, b, ... }@c: #",
+        "if # then # else #", "with #; #", "let a = #; inherit (#) b; in #", "[ # # ]",
     ][shape];
-    let sets = [
-        "{ a = #; b.c = #; inherit x; }",
-        "rec { \"d e\" = #; ${#} = #; }",
-        "\"s${#}t${#}\"",
-        "''\n  a\n  ${#}\n  b''",
-    ];
+    let sets = ["{ a = #; b.c = #; inherit x; }", "rec { \"d e\" = #; ${#} = #; }", "\"s${#}t${#}\"", "''\n  a\n  ${#}\n  b''"];
     let template = if random.below(4) == 0 { random.pick(&sets) } else { template };
     for byte in template.chars() {
         match byte {

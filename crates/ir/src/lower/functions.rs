@@ -28,12 +28,18 @@ impl<L: Literals> Lowering<'_, L> {
         let (pattern, expr) = lowered?;
         let arity = params.len();
         let strict = match &pattern {
-            Some(_) => vec![arity as u8],
+            Some(_) if arity < 64 => vec![arity as u8],
+            Some(_) => Vec::new(),
             None => strictness::forced_first(&expr, arity, self.literals),
+        };
+        let strict = Strict {
+            mask: strict.iter().fold(0, |mask, &i| mask | 1 << i),
+            in_order: strict.is_sorted(),
+            order: keep_all(strict),
         };
         let body = Body { expr, locals, captures: keep_all(captures), pos: ast.pos_of(last.body) };
         let params = keep_all(params);
-        Ok(Expr::Lambda(keep(Lambda { params, pattern, body, name: outer.name, strict: keep_all(strict) })))
+        Ok(Expr::Lambda(keep(Lambda { params, pattern, body, name: outer.name, strict })))
     }
 
     #[allow(clippy::type_complexity)]

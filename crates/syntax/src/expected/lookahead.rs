@@ -22,7 +22,7 @@ pub(super) fn lookaheads(grammar: &Grammar, states: &[State]) -> BTreeMap<(u16, 
     let mut lookback: Vec<((u16, u16), usize)> = Vec::new();
     for (&(state, symbol), &transition) in &number {
         let target = &states[states[state as usize].next[&symbol] as usize];
-        for &next in target.next.keys() {
+        for (&next, _) in &target.next {
             if next < FIRST_NONTERMINAL {
                 follow[transition] |= 1 << next;
             } else if grammar.nullable[next as usize] {

@@ -4,10 +4,8 @@
 //! reductions come before the error is seen). The hand-written parser has no such tables, so the first syntax error of
 //! a process builds the automaton of the same grammar, by bison's rules, and each error replays its tokens through it.
 //!
-//! 1. `grammar`: the rules, in Nix's order.
-//! 2. `lr0`: states.
-//! 3. `lookahead`: which tokens may follow a reduction.
-//! 4. `tables`: precedence settles conflicts, the commonest reduction of a state becomes its default.
+//! 1. [`grammar`]: the rules, in Nix's order. 2. [`lr0`]: states. 3. [`lookahead`]: which tokens may follow a
+//! reduction. 4. [`tables`]: precedence settles conflicts, the commonest reduction of a state becomes its default.
 
 mod grammar;
 mod lookahead;

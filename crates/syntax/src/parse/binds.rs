@@ -196,7 +196,7 @@ impl Parser<'_> {
         for i in from..self.inherited.len() {
             let (name, pos) = self.inherited[i];
             if let Some(before) = self.sets.find(set, name) {
-                return self.duplicate(vec![AttrName::Static(name)], pos, before.pos);
+                return self.duplicate(&[AttrName::Static(name)], pos, before.pos);
             }
             self.sets.define(set, AttrDef { name, pos, value });
         }
@@ -214,7 +214,7 @@ impl Parser<'_> {
                 AttrName::Static(name) => match self.sets.find(set, name) {
                     Some(def) => match self.set_of(def.value) {
                         Some(nested) => nested,
-                        None => return self.duplicate(self.path[from..=i].to_vec(), pos, def.pos),
+                        None => return self.duplicate(&self.path[from..=i].to_vec(), pos, def.pos),
                     },
                     None => {
                         let (nested, node) = self.implied_set();
@@ -270,7 +270,7 @@ impl Parser<'_> {
         };
         match (self.set_of(before.value), self.set_of(def.value)) {
             (Some(into), Some(other)) => self.deeper(|p| p.merge(into, other, from)),
-            _ => self.duplicate(self.path[from..].to_vec(), def.pos, before.pos),
+            _ => self.duplicate(&self.path[from..].to_vec(), def.pos, before.pos),
         }
     }
 
@@ -307,10 +307,10 @@ impl Parser<'_> {
         }
     }
 
-    fn duplicate<T>(&mut self, path: Vec<AttrName>, pos: Pos, before: Pos) -> Parsed<T> {
+    fn duplicate<T>(&mut self, path: &[AttrName], pos: Pos, before: Pos) -> Parsed<T> {
         self.lay_out_sets(); // the path may hold expressions to print
         let mut message = b"attribute '".to_vec();
-        crate::print::write_path(&self.ast, &path, &mut message);
+        crate::print::write_path(&self.ast, path, &mut message);
         message.extend_from_slice(b"' already defined at ");
         crate::error::write_place(before, &mut message);
         self.fail(pos, message)

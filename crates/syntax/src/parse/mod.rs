@@ -68,6 +68,8 @@ pub fn parse(
 ) -> Result<Ast, ParseError> {
     let scratch = SCRATCH.take();
     let Lexed { tokens, error } = lex(file, &features, scratch.tokens);
+    // Most nodes take two tokens or more, a name or literal takes one.
+    let nodes = tokens.len() / 2 + 4;
     let mut parser = Parser {
         file,
         text: file.text(),
@@ -80,7 +82,7 @@ pub fn parse(
         names: Names::take(),
         depth: 0,
         cursed: None,
-        ast: scratch.ast.unwrap_or_else(|| new_ast(file)).renewed(file),
+        ast: new_ast(file, nodes),
         sets: scratch.sets,
         ids: scratch.ids,
         parts: scratch.parts,
@@ -88,22 +90,15 @@ pub fn parse(
         inherited: scratch.inherited,
         grown: hashbrown::HashMap::default(),
     };
-    let result = match parser.whole() {
-        // PERF: the tree grows in vectors that the thread keeps and is copied out at its exact size, which halved the
-        // share of malloc (6 % to 3 % of parsing and printing 5,000 files of nixpkgs).
-        Ok(()) => Ok(parser.ast.copied_out()),
-        Err(failure) => Err(*failure),
-    };
+    let result = parser.whole();
     let Parser { names, tokens, sets, ids, parts, path, inherited, ast, .. } = parser;
     names.give_back();
-    if file.text().len() <= KEPT {
-        SCRATCH.set(Scratch { tokens, sets, ids, parts, path, inherited, ast: Some(ast) }.cleared());
+    SCRATCH.set(Scratch { tokens, sets, ids, parts, path, inherited }.cleared());
+    match result {
+        Ok(()) => Ok(ast),
+        Err(failure) => Err(*failure),
     }
-    result
 }
-
-/// After a text longer than this, a thread starts anew instead of keeping vectors of that size.
-const KEPT: usize = 4 << 20;
 
 /// Vectors that a thread keeps from one text to the next.
 #[derive(Default)]
@@ -114,7 +109,6 @@ struct Scratch {
     parts: Vec<Part>,
     path: Vec<AttrName>,
     inherited: Vec<(Symbol, Pos)>,
-    ast: Option<Ast>,
 }
 
 thread_local! {
@@ -132,11 +126,11 @@ impl Scratch {
     }
 }
 
-fn new_ast(file: &'static SourceFile) -> Ast {
+fn new_ast(file: &'static SourceFile, nodes: usize) -> Ast {
     Ast {
         file,
         root: ExprId(0),
-        nodes: Vec::new(),
+        nodes: Vec::with_capacity(nodes),
         ids: Vec::new(),
         paths: Vec::new(),
         parts: Vec::new(),
@@ -148,47 +142,6 @@ fn new_ast(file: &'static SourceFile) -> Ast {
         dynamic: Vec::new(),
         owned: Vec::new(),
         warnings: Vec::new(),
-    }
-}
-
-impl Ast {
-    /// Empty again, for another text.
-    fn renewed(mut self, for_file: &'static SourceFile) -> Ast {
-        let Ast { file, root, nodes, ids, paths, parts, formals, lambdas, attrs, .. } = &mut self;
-        (*file, *root) = (for_file, ExprId(0));
-        nodes.clear();
-        ids.clear();
-        paths.clear();
-        parts.clear();
-        formals.clear();
-        lambdas.clear();
-        attrs.clear();
-        let Ast { attr_defs, sources, dynamic, owned, warnings, .. } = &mut self;
-        attr_defs.clear();
-        sources.clear();
-        dynamic.clear();
-        owned.clear();
-        warnings.clear();
-        self
-    }
-
-    fn copied_out(&self) -> Ast {
-        Ast {
-            file: self.file,
-            root: self.root,
-            nodes: self.nodes.clone(),
-            ids: self.ids.clone(),
-            paths: self.paths.clone(),
-            parts: self.parts.clone(),
-            formals: self.formals.clone(),
-            lambdas: self.lambdas.clone(),
-            attrs: self.attrs.clone(),
-            attr_defs: self.attr_defs.clone(),
-            sources: self.sources.clone(),
-            dynamic: self.dynamic.clone(),
-            owned: self.owned.clone(),
-            warnings: self.warnings.clone(),
-        }
     }
 }
 
@@ -344,8 +297,11 @@ impl Parser<'_> {
             let message = format!("expression is nested more than {MAX_NESTING} levels deep");
             return self.fail(self.pos(self.token()), message);
         }
-        let result =
-            if self.depth.is_multiple_of(8) { stacker::maybe_grow(RED_ZONE, PIECE, || rule(self)) } else { rule(self) };
+        let result = if self.depth.is_multiple_of(8) {
+            stacker::maybe_grow(RED_ZONE, PIECE, || rule(self))
+        } else {
+            rule(self)
+        };
         self.depth -= 1;
         result
     }

@@ -4,17 +4,11 @@
 //! tokens can be made ahead of parsing. A lexical error ends the tokens with [`Kind::Failed`]: it is reported when the
 //! parser comes to it, as Nix does, because a syntax error may come first.
 
-mod number;
-mod path;
-mod quoted;
-
 use crate::error::ParseError;
 use crate::parse::Features;
 use crate::token::{Form, Kind, Token};
 use firn_source::SourceFile;
-use memchr::{memchr2, memmem};
-pub(crate) use number::{parse_float, parse_int};
-pub(crate) use quoted::unescape;
+use memchr::{memchr, memchr2, memmem};
 
 const ID_START: u8 = 1;
 const ID: u8 = 2;
@@ -224,6 +218,100 @@ impl Lexer {
         self.at = end;
     }
 
+    /// Tries a path or URL at the current place: both start with a run of path characters, and what follows the run
+    /// decides.
+    fn run(&mut self) -> bool {
+        let start = self.at;
+        let end = self.end_of(start, PATH);
+        let after = self.text.get(end).copied().unwrap_or(0);
+        let next = self.text.get(end + 1).copied().unwrap_or(0);
+        if after == b'/' && is(next, PATH) {
+            self.at = self.path_end(end);
+            self.begin_path(Kind::Path, start);
+            return true;
+        }
+        if after == b'/' && next == b'$' && self.text.get(end + 2) == Some(&b'{') {
+            self.at = end + 1;
+            self.begin_path(Kind::Path, start);
+            return true;
+        }
+        if after == b':' && is(next, URI) {
+            let scheme = is(self.text[start], ID_START) && self.end_of(start, SCHEME) == end;
+            if scheme && self.text[start] != b'_' {
+                self.at = self.end_of(end + 1, URI);
+                self.push(Kind::Uri, start, self.at);
+                return true;
+            }
+            return false; // a later start in this run may still be a scheme
+        }
+        self.plain_until = end;
+        false
+    }
+
+    /// From a slash that a path character follows, the end of the longest path.
+    fn path_end(&self, mut slash: usize) -> usize {
+        loop {
+            let end = self.end_of(slash + 1, PATH);
+            if self.text.get(end) != Some(&b'/') {
+                return end;
+            }
+            if !self.text.get(end + 1).is_some_and(|&b| is(b, PATH)) {
+                return end + 1;
+            }
+            slash = end;
+        }
+    }
+
+    fn begin_path(&mut self, kind: Kind, start: usize) {
+        self.push(kind, start, self.at);
+        self.enter(if self.text[self.at - 1] == b'/' { Mode::PathSlash } else { Mode::Path });
+    }
+
+    fn number(&mut self) -> Step {
+        let start = self.at;
+        let digits = self.end_of(start, DIGIT);
+        let after = self.text.get(digits).copied().unwrap_or(0);
+        if (is(after, PATH) || after == b'/') && start >= self.plain_until && self.run() {
+            return Ok(());
+        }
+        if after == b'.' {
+            // NIX: a float starts with 1-9 and may end in its point, or is `0.` and at least one digit.
+            let fraction = self.end_of(digits + 1, DIGIT);
+            let zero = digits == start + 1 && self.text[start] == b'0' && fraction > digits + 1;
+            if self.text[start] != b'0' || zero {
+                return self.float(start, fraction);
+            }
+        }
+        let text = &self.text[start..digits];
+        if text.len() > 18 && parse_int(text).is_none() {
+            return self.fail(start, quoted("invalid integer '", text));
+        }
+        self.take(Kind::Int, digits - start);
+        Ok(())
+    }
+
+    /// A float whose digits end at `end`, an exponent not yet looked at.
+    fn float(&mut self, start: usize, end: usize) -> Step {
+        let mut end = end;
+        if self.text.get(end).is_some_and(|b| b | 0x20 == b'e') {
+            let sign = usize::from(matches!(self.text.get(end + 1), Some(b'+' | b'-')));
+            let exponent = self.end_of(end + 1 + sign, DIGIT);
+            if exponent > end + 1 + sign {
+                end = exponent;
+            }
+        }
+        let text = &self.text[start..end];
+        let value = parse_float(text);
+        let mantissa = text.iter().take_while(|b| **b | 0x20 != b'e');
+        // NIX: strtod's range errors: overflow, and a result that lost digits to being subnormal.
+        let tiny = value < f64::MIN_POSITIVE && mantissa.into_iter().any(|b| (b'1'..=b'9').contains(b));
+        if value.is_infinite() || tiny {
+            return self.fail(start, quoted("invalid float '", text));
+        }
+        self.take(Kind::Float, end - start);
+        Ok(())
+    }
+
     fn punctuation(&mut self, byte: u8) -> Step {
         let next = self.peek(1);
         let (kind, len) = match byte {
@@ -317,6 +405,20 @@ impl Lexer {
         }
     }
 
+    fn home_path(&mut self, next: u8) {
+        let start = self.at;
+        let after = self.peek(2);
+        if next == b'/' && is(after, PATH) {
+            self.at = self.path_end(start + 1);
+            self.begin_path(Kind::HPath, start);
+        } else if next == b'/' && after == b'$' && self.peek(3) == b'{' {
+            self.at = start + 2;
+            self.begin_path(Kind::HPath, start);
+        } else {
+            self.take(Kind::Invalid, 1);
+        }
+    }
+
     fn dot(&mut self, next: u8) -> Step {
         if self.at >= self.plain_until && (is(next, PATH) || next == b'/') && self.run() {
             return Ok(());
@@ -362,6 +464,160 @@ impl Lexer {
         self.take(kind, 2);
         Ok(())
     }
+
+    /// One piece of `"…"`.
+    fn string(&mut self) -> Step {
+        let (start, text) = (self.at, self.text);
+        let mut at = start;
+        let mut form = Form::Verbatim;
+        let mut nul = false;
+        loop {
+            at = self.end_of(at, LITERAL);
+            if at == text.len() {
+                break;
+            }
+            match text[at] {
+                b'"' => break,
+                b'\\' if at + 1 < text.len() => {
+                    form = Form::Escaped;
+                    at += 2;
+                }
+                b'\\' => break,
+                b'$' => match text.get(at + 1) {
+                    Some(b'"') => at += 1,
+                    Some(b'\\') if at + 2 < text.len() => {
+                        form = Form::Escaped;
+                        at += 3;
+                    }
+                    Some(b'{' | b'\\') | None => break,
+                    Some(&second) => {
+                        nul |= second == 0;
+                        form = if second == b'\r' { Form::Escaped } else { form };
+                        at += 2;
+                    }
+                },
+                b'\r' => {
+                    form = Form::Escaped;
+                    at += 1;
+                }
+                _ => {
+                    nul = true;
+                    at += 1;
+                }
+            }
+        }
+        if at > start {
+            if nul {
+                let mut value = Vec::new();
+                unescape(&text[start..at], &mut value);
+                return self.fail(start, nul_message(&value));
+            }
+            self.take_form(Kind::Str, form, at - start);
+            return Ok(());
+        }
+        match (self.peek(0), self.peek(1)) {
+            (b'"', _) => {
+                self.take(Kind::Quote, 1);
+                self.leave();
+            }
+            (b'$', b'{') => {
+                self.take(Kind::DollarCurly, 2);
+                self.enter(Mode::Plain);
+            }
+            // NIX: what cannot be completed before the end of the text is the end, and is reported after itself.
+            _ => self.finish(text.len()),
+        }
+        Ok(())
+    }
+
+    fn open_indented(&mut self) {
+        let blank = self.text[self.at + 2..].iter().take_while(|&&b| b == b' ').count();
+        let line = usize::from(self.peek(2 + blank) == b'\n') * (blank + 1);
+        self.take(Kind::IndOpen, 2 + line);
+        self.enter(Mode::Indented);
+    }
+
+    /// One piece of `''…''`.
+    fn indented(&mut self) -> Step {
+        let (start, text) = (self.at, self.text);
+        let mut at = start;
+        while let Some(found) = memchr2(b'$', b'\'', &text[at..]) {
+            at += found;
+            let stop = match (text[at], text.get(at + 1)) {
+                (_, None) => true,
+                (b'$', Some(b'{' | b'\'')) => true,
+                (b'\'', Some(b'\'' | b'$')) => true,
+                _ => false,
+            };
+            if stop {
+                break;
+            }
+            at += 2;
+        }
+        if memchr2(b'$', b'\'', &text[at..]).is_none() {
+            at = text.len();
+        }
+        if at > start {
+            if memchr(0, &text[start..at]).is_some() {
+                return self.fail(start, nul_message(&text[start..at]));
+            }
+            self.take(Kind::IndStr, at - start);
+            return Ok(());
+        }
+        match (self.text.get(at), self.peek(1), self.peek(2)) {
+            (None, ..) => self.finish(at),
+            (Some(b'$'), b'{', _) => {
+                self.take(Kind::DollarCurly, 2);
+                self.enter(Mode::Plain);
+            }
+            (Some(b'$'), ..) => self.take_form(Kind::IndStr, Form::Dollar, 1),
+            (_, b'\'', b'$') => self.take_form(Kind::IndStr, Form::Dollar, 3),
+            (_, b'\'', b'\'') => self.take_form(Kind::IndStr, Form::TwoQuotes, 3),
+            (_, b'\'', b'\\') if at + 3 < text.len() => self.take_form(Kind::IndStr, Form::Escaped, 4),
+            (_, b'\'', _) => {
+                self.take(Kind::IndClose, 2);
+                self.leave();
+            }
+            _ => self.take_form(Kind::IndStr, Form::OneQuote, 1),
+        }
+        Ok(())
+    }
+
+    /// What follows a piece of a path: another piece, an interpolation, or the end.
+    fn path_rest(&mut self) -> Step {
+        let start = self.at;
+        if self.peek(0) == b'$' && self.peek(1) == b'{' {
+            self.take(Kind::DollarCurly, 2);
+            self.mode = Mode::Path;
+            self.enter(Mode::Plain);
+            return Ok(());
+        }
+        let mut end = self.end_of(start, PATH);
+        if self.text.get(end) == Some(&b'/') {
+            let piece = self.text.get(end + 1).is_some_and(|&b| is(b, PATH));
+            end = if piece { self.path_end(end) } else { end + 1 };
+        }
+        if end > start {
+            self.take(Kind::Str, end - start);
+            self.mode = if self.text[end - 1] == b'/' { Mode::PathSlash } else { Mode::Path };
+            return Ok(());
+        }
+        // NIX: having looked at what is not part of the path, Nix's place goes back by one token; at the end of the
+        // text, where there was nothing to look at, it goes back one too far.
+        let mut places = self.tokens.iter().rev().map(|t| t.start as usize);
+        let last = places.next().unwrap_or(0);
+        let at_end = start == self.text.len();
+        if self.mode == Mode::PathSlash {
+            return self.fail(if at_end { last } else { start }, "path has a trailing slash");
+        }
+        let place = if at_end { places.next().unwrap_or(0) } else { last };
+        self.push(Kind::PathEnd, place, place);
+        self.leave();
+        if at_end {
+            self.finish(last);
+        }
+        Ok(())
+    }
 }
 
 #[inline]
@@ -378,5 +634,56 @@ fn keyword(word: &[u8]) -> Kind {
         b"inherit" => Kind::Inherit,
         b"or" => Kind::OrKw,
         _ => Kind::Id,
+    }
+}
+
+fn quoted(start: &str, text: &[u8]) -> Vec<u8> {
+    [start.as_bytes(), text, b"'"].concat()
+}
+
+fn nul_message(value: &[u8]) -> Vec<u8> {
+    let mut message = b"input string '".to_vec();
+    for &byte in value {
+        match byte {
+            0 => message.extend_from_slice("␀".as_bytes()),
+            _ => message.push(byte),
+        }
+    }
+    message.extend_from_slice(b"' cannot be represented as Nix string because it contains null bytes");
+    message
+}
+
+/// The value of an integer literal; `None` when it does not fit.
+pub(crate) fn parse_int(digits: &[u8]) -> Option<i64> {
+    digits.iter().try_fold(0i64, |n, b| n.checked_mul(10)?.checked_add(i64::from(b - b'0')))
+}
+
+/// The value of a float literal, infinite when it does not fit.
+pub(crate) fn parse_float(text: &[u8]) -> f64 {
+    std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()).unwrap_or(f64::INFINITY)
+}
+
+/// Undoes the escapes of `"…"` and turns carriage returns into line feeds.
+pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) {
+    let mut i = 0;
+    while i < text.len() {
+        let byte = text[i];
+        i += 1;
+        match byte {
+            b'\\' if i < text.len() => {
+                out.push(match text[i] {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    other => other,
+                });
+                i += 1;
+            }
+            b'\r' => {
+                out.push(b'\n');
+                i += usize::from(text.get(i) == Some(&b'\n'));
+            }
+            _ => out.push(byte),
+        }
     }
 }
