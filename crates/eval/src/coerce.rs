@@ -201,13 +201,16 @@ impl Machine {
         for part in error.parts() {
             match part {
                 firn_host::Part::Text(text) => message.extend_from_slice(text.as_bytes()),
-                firn_host::Part::System(text) => message.extend_from_slice(text.as_bytes()),
-                firn_host::Part::Value(text) => message.extend_from_slice(&crate::color_bytes(text.as_ref())),
+                firn_host::Part::System(text) => {
+                    message.extend_from_slice(b": ");
+                    message.extend_from_slice(text.as_bytes());
+                }
+                firn_host::Part::Value(text) => message.extend_from_slice(&crate::errors::color_bytes(text.as_ref())),
             }
         }
         let kind = match error {
             firn_host::HostError::Forbidden(..) | firn_host::HostError::ForbiddenUri(_) => ErrorKind::Restricted,
-            firn_host::HostError::NotInSearchPath(_) => ErrorKind::Thrown,
+            error if error.is_catchable() => ErrorKind::Thrown,
             _ => ErrorKind::Host,
         };
         Error::new(kind, message)

@@ -38,6 +38,11 @@ pub trait Host: Send + Sync {
     /// The bytes of a regular file.
     fn read_file(&self, path: &AbsPath) -> Result<FileContent, HostError>;
 
+    /// As [`Host::read_file`], for callers that will not ask again: nothing need be kept.
+    fn read_once(&self, path: &AbsPath) -> Result<FileContent, HostError> {
+        self.read_file(path)
+    }
+
     /// The entries of a directory.
     fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError>;
 
@@ -60,6 +65,9 @@ pub trait Host: Send + Sync {
     fn check_access(&self, _path: &AbsPath) -> Result<(), HostError> {
         Ok(())
     }
+
+    /// Lets pure or restricted evaluation see the path and all below it: a store object that it made.
+    fn allow(&self, _prefix: AbsPath) {}
 
     /// The type of what is at the path; none if nothing is.
     fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {
@@ -107,6 +115,9 @@ macro_rules! forward_host {
             fn read_file(&self, path: &AbsPath) -> Result<FileContent, HostError> {
                 (**self).read_file(path)
             }
+            fn read_once(&self, path: &AbsPath) -> Result<FileContent, HostError> {
+                (**self).read_once(path)
+            }
             fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {
                 (**self).read_dir(path)
             }
@@ -127,6 +138,9 @@ macro_rules! forward_host {
             }
             fn check_access(&self, path: &AbsPath) -> Result<(), HostError> {
                 (**self).check_access(path)
+            }
+            fn allow(&self, prefix: AbsPath) {
+                (**self).allow(prefix);
             }
             fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {
                 (**self).file_type(path)

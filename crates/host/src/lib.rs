@@ -4,6 +4,7 @@
 //! around that [`Host`] refuse ([`Restricted`]) or write down ([`Recording`]) what evaluation asks. Every answer,
 //! absence and failure included, has a digest: it is an [`Observation`]. Nothing here evaluates.
 
+mod archive;
 mod digest;
 mod error;
 mod fault;
@@ -18,8 +19,10 @@ mod resolve;
 mod restricted;
 mod search;
 mod snapshot;
+mod store;
 mod world;
 
+pub use archive::dump;
 pub use digest::Digest;
 pub use error::{Action, Errno, HostError, Mode, Part};
 pub use fault::{Faulty, Operation};
@@ -34,4 +37,5 @@ pub use resolve::must_be_dir;
 pub use restricted::Restricted;
 pub use search::{DefaultPaths, EntrySource, Found, LocalOnly, PseudoUrl, SearchEntry, SearchPath, tarball_url};
 pub use snapshot::{MemoryHost, RealHost, Snapshot};
+pub use store::{EvalOnly, Source, SourceError, Store};
 pub use world::{Home, ListFault, ReadFault, World};

@@ -95,6 +95,17 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
         answer
     }
 
+    fn read_once(&self, path: &AbsPath) -> Result<FileContent, HostError> {
+        let answer = self.host.read_once(path);
+        let durability = self.durability(path, answer.is_ok());
+        self.note(Question::File(path.clone()), digest_file(path, &answer), durability);
+        answer
+    }
+
+    fn allow(&self, prefix: AbsPath) {
+        self.host.allow(prefix);
+    }
+
     fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {
         let answer = self.host.read_dir(path);
         let durability = self.durability(path, answer.is_ok());

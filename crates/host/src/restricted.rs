@@ -116,6 +116,15 @@ impl<H: Host> Host for Restricted<H> {
         self.host.read_file(path)
     }
 
+    fn read_once(&self, path: &AbsPath) -> Result<FileContent, HostError> {
+        self.check_access(path)?;
+        self.host.read_once(path)
+    }
+
+    fn allow(&self, prefix: AbsPath) {
+        Restricted::allow(self, prefix);
+    }
+
     /// The directories above an allowed path show only the way to it.
     fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {
         self.check_access(path)?;

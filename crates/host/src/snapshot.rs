@@ -212,6 +212,16 @@ impl<W: World> Host for Snapshot<W> {
         inside.content.get_or_init(|| self.read_now(path, file_type)).clone()
     }
 
+    /// What has been read is handed out again; what has not is read and forgotten, so that hashing a large tree does
+    /// not hold it in memory.
+    fn read_once(&self, path: &AbsPath) -> Result<FileContent, HostError> {
+        let (node, file_type) = self.existing(path)?;
+        match node.inside.get().and_then(|inside| inside.content.get()) {
+            Some(known) => known.clone(),
+            None => self.read_now(path, file_type),
+        }
+    }
+
     fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {
         let (node, file_type) = self.existing(path)?;
         let inside = node.inside.get_or_init(Box::default);

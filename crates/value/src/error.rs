@@ -114,10 +114,11 @@ impl Error {
         self
     }
 
-    /// Adds a frame around the ones already there.
+    /// Adds a frame around the ones already there. An empty text says that an outer frame tells enough: no frame.
     #[cold]
     pub fn trace(self: Box<Self>, pos: Pos, text: impl Into<Vec<u8>>) -> Box<Error> {
-        self.frame(Frame { pos, text: text.into(), always: false })
+        let text = text.into();
+        if text.is_empty() { self } else { self.frame(Frame { pos, text, always: false }) }
     }
 
     /// Adds a frame around the ones already there.

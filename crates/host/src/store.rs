@@ -1,0 +1,173 @@
+//! `Store`: where evaluation puts sources and derivations, and who builds what it needs to read.
+//!
+//! Paths are computed by whoever adds (see the `store` crate), so that a store that keeps nothing is a store too:
+//! [`EvalOnly`] remembers texts and references in memory, for the evaluation that made them, and writes nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use firn_store::content_address::Method;
+use firn_store::context::Built;
+use firn_store::nar::Sink;
+use firn_store::path::StorePath;
+use firn_store::store_dir::StoreDir;
+use firn_store::{Error, ErrorKind, Result};
+
+use crate::{AbsPath, Host, HostError, archive};
+
+/// A tree on disk that becomes a store object.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Where it lies, links resolved.
+    pub root: AbsPath,
+    /// How it is serialised: an archive, or the bytes of one file.
+    pub method: Method,
+    /// What below the root is left out.
+    pub excluded: HashSet<AbsPath>,
+    /// What the object refers to.
+    pub references: Arc<[StorePath]>,
+}
+
+/// A failure to read a source: of the disk or of the archive's rules.
+#[derive(Debug)]
+pub enum SourceError {
+    /// The disk.
+    Host(HostError),
+    /// The archive, or whoever takes it.
+    Store(Error),
+}
+
+impl From<HostError> for SourceError {
+    fn from(error: HostError) -> SourceError {
+        SourceError::Host(error)
+    }
+}
+
+impl From<Error> for SourceError {
+    fn from(error: Error) -> SourceError {
+        SourceError::Store(error)
+    }
+}
+
+impl Source {
+    /// Tells `sink` the tree.
+    pub fn dump(&self, host: &dyn Host, sink: &mut dyn Sink) -> Result<(), SourceError> {
+        archive::dump(host, &self.root, &mut |path| Ok(!self.excluded.contains(path)), sink)
+    }
+}
+
+/// A place for store objects. One store serves one evaluation, from many threads.
+pub trait Store: Send + Sync {
+    /// Whether the object exists.
+    fn is_valid(&self, path: &StorePath) -> Result<bool>;
+
+    /// What the object refers to; none if that is not known.
+    fn references(&self, path: &StorePath) -> Result<Option<Arc<[StorePath]>>>;
+
+    /// The bytes of a text that was added here, for those that are not on disk.
+    fn text(&self, path: &StorePath) -> Option<Arc<[u8]>>;
+
+    /// Adds a text (`toFile`, a derivation).
+    fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>) -> Result<()>;
+
+    /// Adds a tree.
+    fn add_source(&self, path: &StorePath, source: &Source) -> Result<(), SourceError>;
+
+    /// Builds outputs that evaluation wants to read, and gives their paths in the same order.
+    fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>>;
+
+    /// Whether nothing is written: paths are computed, and need not exist.
+    fn is_read_only(&self) -> bool {
+        false
+    }
+}
+
+/// Computes and remembers, writes and builds nothing. An object exists if it is on disk or was added here.
+pub struct EvalOnly {
+    dir: StoreDir,
+    host: Arc<dyn Host>,
+    made: Mutex<HashMap<StorePath, Made>>,
+}
+
+#[derive(Clone)]
+struct Made {
+    text: Option<Arc<[u8]>>,
+    references: Arc<[StorePath]>,
+}
+
+impl EvalOnly {
+    /// Nothing is made yet. `host` says what is on disk.
+    pub fn new(dir: StoreDir, host: Arc<dyn Host>) -> EvalOnly {
+        EvalOnly { dir, host, made: Mutex::default() }
+    }
+
+    fn find(&self, path: &StorePath) -> Option<Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+    }
+
+    fn remember(&self, path: &StorePath, made: Made) {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).entry(path.clone()).or_insert(made);
+    }
+}
+
+impl Store for EvalOnly {
+    fn is_valid(&self, path: &StorePath) -> Result<bool> {
+        if self.find(path).is_some() {
+            return Ok(true);
+        }
+        let fail = |error: HostError| Error::new(ErrorKind::Other, &[&error.to_bytes()]);
+        let place = AbsPath::new(&self.dir.print(path)).map_err(fail)?;
+        Ok(self.host.file_type(&place).map_err(fail)?.is_some())
+    }
+
+    fn references(&self, path: &StorePath) -> Result<Option<Arc<[StorePath]>>> {
+        Ok(self.find(path).map(|made| made.references))
+    }
+
+    fn text(&self, path: &StorePath) -> Option<Arc<[u8]>> {
+        self.find(path)?.text
+    }
+
+    fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>) -> Result<()> {
+        self.remember(path, Made { text: Some(contents), references });
+        Ok(())
+    }
+
+    fn add_source(&self, path: &StorePath, source: &Source) -> Result<(), SourceError> {
+        self.remember(path, Made { text: None, references: source.references.clone() });
+        Ok(())
+    }
+
+    fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {
+        let Some(first) = wanted.first() else { return Ok(Vec::new()) };
+        let parts: [&[u8]; 3] =
+            [b"cannot build '", &first.display(&self.dir), b"' during evaluation: this evaluation has no store to build in"];
+        Err(Error::new(ErrorKind::Other, &parts))
+    }
+
+    fn is_read_only(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryHost, MemoryWorld};
+
+    #[test]
+    fn what_was_added_or_lies_on_disk_is_valid() {
+        let world = MemoryWorld::new();
+        world.write("/nix/store/0c3zdl1xvpmcqk1fdhbzj2w6y9cmclhz-there", "x");
+        let store = EvalOnly::new(StoreDir::default(), Arc::new(MemoryHost::new(world)));
+        let there = StorePath::parse(b"0c3zdl1xvpmcqk1fdhbzj2w6y9cmclhz-there").unwrap();
+        let made = StorePath::parse(b"1c3zdl1xvpmcqk1fdhbzj2w6y9cmclhz-made").unwrap();
+        assert!(store.is_valid(&there).unwrap());
+        assert!(!store.is_valid(&made).unwrap());
+        store.add_text(&made, Arc::from(&b"text"[..]), Arc::from([there.clone()])).unwrap();
+        assert!(store.is_valid(&made).unwrap());
+        assert_eq!(store.text(&made).as_deref(), Some(&b"text"[..]));
+        assert_eq!(store.references(&made).unwrap().as_deref(), Some(&[there][..]));
+        assert!(store.build(&[Built::new(made, Arc::from(&b"out"[..]))]).is_err());
+    }
+}
