@@ -169,9 +169,9 @@ impl Printer<'_> {
         self.defs.extend(ast.attr_defs(attrs.defs).iter().map(|def| (def.name.as_bytes(), *def)));
         let to = self.defs.len();
         self.defs[from..].sort_unstable_by_key(|(name, _)| *name);
-        self.inherited(from, to, AttrValue::Inherited, b"inherit", None);
-        for (i, source) in ast.inherit_sources(attrs.sources).iter().enumerate() {
-            self.inherited(from, to, AttrValue::InheritedFrom(i as u32), b"inherit (", Some(source.expr));
+        self.inherited(from, to);
+        if !attrs.sources.is_empty() {
+            self.inherited_from(from, to, attrs);
         }
         for i in from..to {
             let (name, def) = self.defs[i];
@@ -187,25 +187,38 @@ impl Printer<'_> {
         }
     }
 
-    /// The names defined as `value`, if any, as one `inherit`.
-    fn inherited(&mut self, from: usize, to: usize, value: AttrValue, start: &[u8], source: Option<ExprId>) {
-        let mut any = false;
+    /// The names inherited from around the set, if any.
+    fn inherited(&mut self, from: usize, to: usize) {
+        let mut before: &[u8] = b"inherit ";
         for i in from..to {
             let (name, def) = self.defs[i];
-            if def.value != value {
-                continue;
+            if def.value == AttrValue::Inherited {
+                self.put(before);
+                write_identifier(name, self.out);
+                before = b" ";
             }
-            if !any {
-                self.put(start);
-                if let Some(source) = source {
-                    self.around(b"", source, b")");
-                }
-                any = true;
-            }
-            self.put(b" ");
-            write_identifier(name, self.out);
         }
-        if any {
+        if before == b" " {
+            self.put(b"; ");
+        }
+    }
+
+    /// The names inherited from expressions, one `inherit` for each that gives any.
+    fn inherited_from(&mut self, from: usize, to: usize, attrs: &Attrs) {
+        let sources = self.ast.inherit_sources(attrs.sources);
+        let mut names: Vec<(u32, &[u8])> = Vec::new();
+        for (name, def) in &self.defs[from..to] {
+            if let AttrValue::InheritedFrom(source) = def.value {
+                names.push((source, name));
+            }
+        }
+        names.sort_by_key(|(source, _)| *source); // stable: names stay in order
+        for group in names.chunk_by(|a, b| a.0 == b.0) {
+            self.around(b"inherit (", sources[group[0].0 as usize].expr, b")");
+            for (_, name) in group {
+                self.put(b" ");
+                write_identifier(name, self.out);
+            }
             self.put(b"; ");
         }
     }

@@ -20,7 +20,7 @@ fn deep_texts_are_read_and_printed() {
     accepted(around("(", "1", ")"));
     accepted(around("[", "1", "]"));
     accepted(around("{a=", "1", ";}"));
-    accepted(around("x:", "1", ""));
+    accepted(around("x: ", "1", ""));
     accepted(around("!", "1", ""));
     accepted(around("1 -> ", "1", ""));
     accepted(around("1 ++ ", "1", ""));

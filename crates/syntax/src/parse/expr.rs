@@ -34,6 +34,7 @@ impl Parser<'_> {
                 self.binds(attrs)?;
                 self.expect(Kind::In)?;
                 let body = self.expr()?;
+                self.lexed_so_far()?;
                 if self.sets.has_dynamic(attrs) {
                     return self.fail(self.pos(first), "dynamic attributes not allowed in let");
                 }

@@ -42,6 +42,7 @@ impl Parser<'_> {
         }
         self.expect(Kind::Colon)?;
         let body = self.expr()?;
+        self.lexed_so_far()?;
         if let Some(formals) = formals {
             self.check_formals(formals.list, arg, first)?;
         }

@@ -266,6 +266,13 @@ impl Parser<'_> {
         Range { start, len }
     }
 
+    /// Fails if the lexer failed at the current token. NIX: a rule that ends in an expression is complete only when the
+    /// next token was read, so the lexer's error comes before those of the rule's own checks.
+    #[inline]
+    fn lexed_so_far(&mut self) -> Parsed<()> {
+        if self.kind() == Kind::Failed { self.unexpected() } else { Ok(()) }
+    }
+
     /// The current token does not fit.
     #[cold]
     fn unexpected<T>(&mut self) -> Parsed<T> {
