@@ -54,23 +54,10 @@ impl Tool {
         &self.program
     }
 
-    /// A command in directory `cwd` with nothing inherited but `PATH`.
+    /// The tool as a command in directory `cwd`, in the clean environment.
     pub fn command(&self, cwd: &Path) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.leading).current_dir(cwd).env_clear();
-        if let Some(path) = std::env::var_os("PATH") {
-            command.env("PATH", path);
-        }
-        let state = std::env::temp_dir().join("firn-proof-state");
-        command
-            .env("HOME", "/homeless")
-            .env("NIX_REMOTE", "dummy://")
-            .env("NIX_STORE_DIR", "/nix/store")
-            .env("NIX_CONF_DIR", "/nonexistent")
-            .env("NIX_USER_CONF_FILES", "")
-            .env("NIX_STATE_DIR", state.join("var"))
-            .env("XDG_CACHE_HOME", state.join("cache"))
-            .env("NO_COLOR", "1");
+        let mut command = clean_command(&self.program, cwd);
+        command.args(&self.leading);
         command
     }
 
@@ -82,11 +69,36 @@ impl Tool {
     }
 }
 
+/// A command in directory `cwd` with nothing inherited but `PATH`, no settings and no store.
+pub fn clean_command(program: &Path, cwd: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(cwd).env_clear();
+    if let Some(path) = std::env::var_os("PATH") {
+        command.env("PATH", path);
+    }
+    let state = std::env::temp_dir().join("firn-proof-state");
+    command
+        .env("HOME", "/homeless")
+        .env("NIX_REMOTE", "dummy://")
+        .env("NIX_STORE_DIR", "/nix/store")
+        .env("NIX_CONF_DIR", "/nonexistent")
+        .env("NIX_USER_CONF_FILES", "")
+        .env("NIX_STATE_DIR", state.join("var"))
+        .env("XDG_CACHE_HOME", state.join("cache"))
+        .env("NO_COLOR", "1");
+    command
+}
+
 /// Runs `command` to its end, with `input` on its standard input.
+pub fn run(command: Command, input: &[u8]) -> Run {
+    run_within(command, input, DEADLINE)
+}
+
+/// As [`run`], with a deadline of the caller's.
 ///
 /// # Panics
 /// If the program cannot be started: then there is nothing to compare.
-pub fn run(mut command: Command, input: &[u8]) -> Run {
+pub fn run_within(mut command: Command, input: &[u8], deadline: Duration) -> Run {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
     let mut stdin = child.stdin.take().expect("stdin is piped");
@@ -103,7 +115,7 @@ pub fn run(mut command: Command, input: &[u8]) -> Run {
             if let Some(status) = child.try_wait().expect("a started child can be waited for") {
                 break status.code();
             }
-            if started.elapsed() > DEADLINE {
+            if started.elapsed() > deadline {
                 drop(child.kill());
                 drop(child.wait());
                 break None;
