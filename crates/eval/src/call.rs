@@ -46,7 +46,7 @@ impl Machine {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn call_closure_expr(
         &self,
         closure: Closure,
@@ -150,7 +150,7 @@ impl Machine {
     }
 
     /// Runs a closure whose arguments are in its first slots.
-    #[inline]
+    #[inline(always)]
     fn enter(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
         let depth = self.deeper(pos)?;
         let frame = Frame { locals, captures: closure.captures() };
@@ -161,7 +161,12 @@ impl Machine {
         let result = match result {
             Ok(()) => {
                 Stats::bump(&self.stats.calls);
-                match self.with_stack(|| self.eval(&lambda.body.expr, &frame)) {
+                let result = if self.is_stack_low() {
+                    self.eval_on_new_segment(&lambda.body.expr, &frame)
+                } else {
+                    self.eval(&lambda.body.expr, &frame)
+                };
+                match result {
                     Err(error) if self.show_trace => Err(while_calling(error, lambda, pos)),
                     other => other,
                 }

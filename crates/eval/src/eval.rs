@@ -20,7 +20,22 @@ impl Machine {
         }
     }
 
-    #[inline(never)]
+    /// The word of an atom if it is evaluated, `null` for anything else: for fast paths that then test the type.
+    #[inline(always)]
+    pub(crate) fn peek(&self, expr: &'static Expr, frame: &Frame<'_>) -> Value {
+        let cell = match expr {
+            Expr::Const(value) => *value,
+            Expr::Local(slot, _) => frame.locals[*slot as usize].get(),
+            Expr::Capture(index, _) => frame.captures[*index as usize].get(),
+            _ => return Value::NULL,
+        };
+        match cell.as_thunk() {
+            None => cell,
+            Some(thunk) => thunk.forced().unwrap_or(Value::NULL),
+        }
+    }
+
+    #[inline(always)]
     fn eval_node(&self, expr: &'static Expr, frame: &Frame<'_>) -> Result<Value> {
         match expr {
             Expr::Const(_) | Expr::Local(..) | Expr::Capture(..) => self.eval_atom(expr, frame),

@@ -111,6 +111,17 @@ impl Machine {
 
     #[inline(never)]
     pub(crate) fn arithmetic_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        // PERF: numbers in hand are the common case by far.
+        if let (Some(a), Some(b)) = (self.peek(&node.left, frame).as_small_int(), self.peek(&node.right, frame).as_small_int())
+            && op == BinaryOp::Sub
+        {
+            return Ok(Value::int(a - b));
+        }
+        self.arithmetic_slow(op, node, frame)
+    }
+
+    #[inline(never)]
+    fn arithmetic_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
         let left = self.eval(&node.left, frame);
         let right = match &left {
             Ok(_) => self.eval(&node.right, frame),
@@ -174,6 +185,19 @@ impl Machine {
 
     #[inline(never)]
     pub(crate) fn less_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        if let (Some(a), Some(b)) = (self.peek(&node.left, frame).as_small_int(), self.peek(&node.right, frame).as_small_int()) {
+            return Ok(Value::bool(match op {
+                BinaryOp::Less => a < b,
+                BinaryOp::Greater => a > b,
+                BinaryOp::LessEq => a <= b,
+                _ => a >= b,
+            }));
+        }
+        self.less_slow(op, node, frame)
+    }
+
+    #[inline(never)]
+    fn less_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
         let swapped = matches!(op, BinaryOp::Greater | BinaryOp::LessEq);
         let negated = matches!(op, BinaryOp::LessEq | BinaryOp::GreaterEq);
         let (first, second) = if swapped { (&node.right, &node.left) } else { (&node.left, &node.right) };

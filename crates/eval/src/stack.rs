@@ -1,6 +1,8 @@
 //! The native stack: evaluation recurses on it and goes on in a new segment where one is nearly used up (E6).
 
 use crate::Machine;
+use crate::frame::Frame;
+use firn_value::{Expr, Result, Value};
 
 /// Below this much native stack, evaluation goes on in a new segment.
 const RED_ZONE: usize = 192 << 10;
@@ -12,8 +14,21 @@ impl Machine {
     // PERF: an address compared with a remembered limit; asking the platform each time cost 7 % of fib.
     #[inline(always)]
     pub fn with_stack<T>(&self, f: impl FnOnce() -> T) -> T {
+        if self.is_stack_low() { self.on_new_segment(f) } else { f() }
+    }
+
+    /// Whether evaluation should go on in a new segment.
+    #[inline(always)]
+    pub(crate) fn is_stack_low(&self) -> bool {
         let marker = 0u8;
-        if std::ptr::from_ref(&marker).addr() > self.stack_limit.get() { f() } else { self.on_new_segment(f) }
+        std::ptr::from_ref(&marker).addr() <= self.stack_limit.get()
+    }
+
+    /// Evaluates on a new segment.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn eval_on_new_segment(&self, expr: &'static Expr, frame: &Frame<'_>) -> Result<Value> {
+        self.on_new_segment(|| self.eval(expr, frame))
     }
 
     #[cold]
