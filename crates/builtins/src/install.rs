@@ -7,12 +7,19 @@ use firn_value::{Attrs, AttrsBuilder, Context, ListBuilder, Value};
 /// All tables, in no particular order.
 fn tables() -> impl Iterator<Item = &'static Builtin> {
     [
+        crate::context::TABLE,
         crate::control::TABLE,
         crate::functions::TABLE,
+        crate::hashes::TABLE,
+        crate::json::TABLE,
         crate::lists::TABLE,
         crate::numbers::TABLE,
+        crate::regexes::TABLE,
         crate::sets::TABLE,
+        crate::strings::TABLE,
         crate::types::TABLE,
+        crate::versions::TABLE,
+        crate::xml::TABLE,
     ]
     .into_iter()
     .flatten()

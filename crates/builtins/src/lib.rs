@@ -4,12 +4,21 @@
 //! shared state. Strictness is a mask of the arguments that the builtin forces first, in ascending order, before
 //! anything else can be observed (see `value::Primop::strict`).
 
+mod context;
 mod control;
 mod functions;
+mod hashes;
 mod install;
+mod json;
 mod lists;
 mod numbers;
+mod regexes;
 mod sets;
+mod strings;
 mod types;
+mod versions;
+mod xml;
 
 pub use install::install;
+pub use json::value_to_json;
+pub use xml::value_to_xml;

@@ -3,7 +3,7 @@
 use crate::{Machine, colored, show_type};
 use firn_host::AbsPath;
 use firn_source::Pos;
-use firn_value::{Context, Error, ErrorKind, Result, Str, Value};
+use firn_value::{Context, ContextBuilder, Error, ErrorKind, Result, Str, Value};
 
 /// What a coercion to a string may do.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ impl Piece {
 pub struct Pieces {
     pieces: Vec<Piece>,
     /// The contexts of all parts together.
-    pub context: Context,
+    pub context: ContextBuilder,
     /// The result is a path.
     pub(crate) path: bool,
     last: Option<Str>,
@@ -54,12 +54,12 @@ pub struct Pieces {
 
 impl Pieces {
     pub(crate) fn new(path: bool) -> Pieces {
-        Pieces { pieces: Vec::with_capacity(4), context: Context::EMPTY, path, last: None }
+        Pieces { pieces: Vec::with_capacity(4), context: ContextBuilder::default(), path, last: None }
     }
 
     /// An empty string with room for `capacity` parts.
     pub fn with_capacity(capacity: usize) -> Pieces {
-        Pieces { pieces: Vec::with_capacity(capacity), context: Context::EMPTY, path: false, last: None }
+        Pieces { pieces: Vec::with_capacity(capacity), context: ContextBuilder::default(), path: false, last: None }
     }
 
     /// Appends bytes that have no context.
@@ -78,11 +78,13 @@ impl Pieces {
 
     /// The string with its context; a single part that is a string already is that string.
     pub fn string(self) -> Value {
-        if let (1, Some(only)) = (self.pieces.len(), self.last) {
+        let context = self.context.finish();
+        if let (1, Some(only)) = (self.pieces.len(), self.last)
+            && only.context() == context
+        {
             return only.value();
         }
-        let parts: Vec<&[u8]> = self.pieces.iter().map(Piece::bytes).collect();
-        Value::string_of(&parts, self.context)
+        Value::string_of(self.pieces.iter().map(Piece::bytes), context)
     }
 }
 
@@ -102,7 +104,7 @@ impl Machine {
     pub fn coerce_into(&self, out: &mut Pieces, value: Value, pos: Pos, context: &'static str, how: Coercion) -> Result<()> {
         let value = self.force(value, pos)?;
         if let Some(string) = value.as_str() {
-            out.context = out.context.union(string.context());
+            out.context.add(string.context());
             out.push(Piece::Shared(string.bytes()));
             out.last = Some(string);
             return Ok(());
@@ -111,7 +113,7 @@ impl Machine {
         if let Some(path) = value.as_path() {
             if how.copy_to_store {
                 let (copied, element) = self.copy_path_to_store(path, pos)?;
-                out.context = out.context.union(Context::single(element));
+                out.context.add(Context::single(element));
                 out.push(Piece::Owned(copied));
             } else {
                 out.push(Piece::Shared(path));

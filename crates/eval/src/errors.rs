@@ -16,7 +16,11 @@ pub fn color_bytes(part: &[u8]) -> Vec<u8> {
 /// What Nix calls a value's type in messages, with its article.
 pub fn show_type(value: Value) -> String {
     match value.get_type() {
-        None => "a thunk".to_owned(),
+        None => match value.as_thunk() {
+            Some(thunk) if thunk.is_application() => "a function application".to_owned(),
+            Some(thunk) if matches!(thunk.state(), firn_value::ThunkState::Claimed(_)) => "a black hole".to_owned(),
+            _ => "a thunk".to_owned(),
+        },
         Some(Type::Null) => "null".to_owned(),
         Some(Type::Bool) => "a Boolean".to_owned(),
         Some(Type::Int) => "an integer".to_owned(),

@@ -32,7 +32,7 @@ pub use errors::{color_bytes, colored, missing_feature, show_type};
 pub use firn_value::{Error, ErrorKind, Result};
 pub use machine::{Builtin, Machine, PrimopFn, Shared};
 pub use names::Names;
-pub use print::{OnError, PrintOptions, print_ambiguous, print_value, show_location, try_print_value};
+pub use print::{OnError, PrintOptions, evaluated_value, print_ambiguous, print_value, show_location, try_print_value};
 pub use settings::{Features, Settings};
 pub use stats::Stats;
 pub use store_path::{Copier, SourceCopier};

@@ -38,6 +38,9 @@ names! {
     operator = "operator",
     path = "path",
     prefix = "prefix",
+    version = "version",
+    outputs = "outputs",
+    all_outputs = "allOutputs",
 }
 
 impl Default for Names {

@@ -310,7 +310,11 @@ enum Unevaluated {
     Running,
 }
 
-/// The value of a cell that Nix would show as evaluated.
+/// The value of a cell that Nix would show as evaluated; `top` says that this very cell was forced.
+pub fn evaluated_value(cell: Value, top: bool) -> Option<Value> {
+    evaluated(cell, top).ok()
+}
+
 fn evaluated(cell: Value, top: bool) -> std::result::Result<Value, Unevaluated> {
     if let Some(thunk) = cell.as_thunk() {
         return match thunk.state() {

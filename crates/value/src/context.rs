@@ -93,6 +93,59 @@ impl Context {
     }
 }
 
+impl Default for Context {
+    fn default() -> Context {
+        Context::EMPTY
+    }
+}
+
+/// Collects the contexts of many strings and interns their union once.
+#[derive(Clone, Debug, Default)]
+pub struct ContextBuilder {
+    first: Context,
+    more: Vec<Symbol>,
+    /// When `more` has grown to this, repeats are dropped.
+    tidy_at: usize,
+}
+
+impl ContextBuilder {
+    /// Adds a context.
+    #[inline]
+    pub fn add(&mut self, context: Context) {
+        if context.is_empty() || context == self.first {
+            return;
+        }
+        self.extend(context);
+    }
+
+    fn extend(&mut self, context: Context) {
+        if self.first.is_empty() {
+            self.first = context;
+            return;
+        }
+        self.more.extend_from_slice(context.elements());
+        if self.more.len() > self.tidy_at {
+            self.more.sort_unstable();
+            self.more.dedup();
+            self.tidy_at = self.more.len() * 2 + 1000;
+        }
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    /// The union.
+    pub fn finish(mut self) -> Context {
+        if self.more.is_empty() {
+            return self.first;
+        }
+        self.more.extend_from_slice(self.first.elements());
+        Context::of(self.more)
+    }
+}
+
 impl PartialEq for Context {
     fn eq(&self, other: &Context) -> bool {
         match (self.0, other.0) {

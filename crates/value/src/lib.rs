@@ -10,7 +10,7 @@ mod layout;
 mod literals;
 mod primop;
 
-pub use context::Context;
+pub use context::{Context, ContextBuilder};
 pub use error::{Error, ErrorKind, Frame, Result};
 pub use layout::{
     Attrs, AttrsBuilder, Closure, Function, List, ListBuilder, PartialApp, Slot, Str, Thunk, ThunkState, Type, Value, Work,

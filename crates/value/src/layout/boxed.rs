@@ -51,7 +51,7 @@ pub(super) fn as_path(value: Value) -> Option<&'static [u8]> {
 impl Value {
     /// A path: absolute, canonical.
     pub fn path(path: &[u8]) -> Value {
-        let object = string::lay_out(kind::PATH, None, &[path]);
+        let object = string::lay_out(kind::PATH, None, std::iter::once(path));
         Value::from_ptr(object, tag::BOXED)
     }
 }

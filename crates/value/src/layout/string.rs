@@ -1,4 +1,5 @@
-//! Strings: a header with the length, an optional context word, the bytes.
+//! Strings: a header with the length, an optional context word, then the bytes, or the address of bytes in another
+//! string. The header's count says which of the two optional parts there are.
 
 use super::{Value, header, header_count, header_low, heap, kind, word::tag};
 use crate::Context;
@@ -15,18 +16,32 @@ unsafe impl Send for Str {}
 // SAFETY: as above.
 unsafe impl Sync for Str {}
 
-pub(super) fn lay_out(kind: u8, context: Option<&'static ContextSet>, parts: &[&[u8]]) -> *const u64 {
-    let len: usize = parts.iter().map(|p| p.len()).sum();
+/// The header's count: a context word follows.
+const HAS_CONTEXT: u8 = 1;
+/// The header's count: the address of the bytes stands in their place.
+const SHARED: u8 = 2;
+/// Shorter parts of strings are copied: that takes no more memory and keeps them close.
+const SHARE_FROM: usize = 24;
+
+pub(super) fn lay_out<'a>(
+    kind: u8,
+    context: Option<&'static ContextSet>,
+    parts: impl Iterator<Item = &'a [u8]> + Clone,
+) -> *const u64 {
+    let len: usize = parts.clone().map(<[u8]>::len).sum();
     let lead = 1 + usize::from(context.is_some());
     let object = heap::alloc(lead + len.div_ceil(8));
     // SAFETY: the allocation holds the header, the context word if any, and `len` bytes (invariant 1).
     unsafe {
-        object.write(header(kind, u8::from(context.is_some()), len as u64));
+        object.write(header(kind, if context.is_some() { HAS_CONTEXT } else { 0 }, len as u64));
         if let Some(set) = context {
             object.add(1).write(std::ptr::from_ref(set).expose_provenance() as u64);
         }
         let mut at: *mut u8 = object.add(lead).cast();
+        let end = at.add(len);
         for part in parts {
+            // An iterator that gives more the second time must not write past the end.
+            assert!(part.len() <= end.offset_from_unsigned(at));
             at.copy_from_nonoverlapping(part.as_ptr(), part.len());
             at = at.add(part.len());
         }
@@ -37,11 +52,11 @@ pub(super) fn lay_out(kind: u8, context: Option<&'static ContextSet>, parts: &[&
 impl Value {
     /// A string with its context.
     pub fn string(bytes: &[u8], context: Context) -> Value {
-        Value::from_ptr(lay_out(kind::STRING, context.as_set(), &[bytes]), tag::STRING)
+        Value::from_ptr(lay_out(kind::STRING, context.as_set(), std::iter::once(bytes)), tag::STRING)
     }
 
     /// A string made of parts, copied once.
-    pub fn string_of(parts: &[&[u8]], context: Context) -> Value {
+    pub fn string_of<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone, context: Context) -> Value {
         Value::from_ptr(lay_out(kind::STRING, context.as_set(), parts), tag::STRING)
     }
 }
@@ -62,20 +77,54 @@ impl Str {
     #[inline]
     pub fn bytes(self) -> &'static [u8] {
         let head = self.head();
-        let lead = 1 + header_count(head) as usize;
-        // SAFETY: laid out by `lay_out` with this lead and length (invariants 2, 3).
-        unsafe { std::slice::from_raw_parts(self.object.add(lead).cast(), header_low(head) as usize) }
+        let count = header_count(head);
+        let lead = 1 + (count & HAS_CONTEXT) as usize;
+        // SAFETY: laid out by `lay_out` with this lead and length, or by `slice` with the address of as many bytes that
+        // live for ever (invariants 1, 2, 3).
+        unsafe {
+            let mut first = self.object.add(lead);
+            if count & SHARED != 0 {
+                first = std::ptr::with_exposed_provenance(first.read() as usize);
+            }
+            std::slice::from_raw_parts(first.cast(), header_low(head) as usize)
+        }
     }
 
     /// The context.
     #[inline]
     pub fn context(self) -> Context {
-        if header_count(self.head()) == 0 {
+        if header_count(self.head()) & HAS_CONTEXT == 0 {
             return Context::EMPTY;
         }
         // SAFETY: the count says that a context word, the address of a leaked set, follows the header.
         let set = unsafe { &*std::ptr::with_exposed_provenance::<ContextSet>(self.object.add(1).read() as usize) };
         Context::from_set(Some(set))
+    }
+
+    /// A part of the string with a context of its own. Long parts share the bytes.
+    ///
+    /// # Panics
+    /// When the range is not inside the string.
+    pub fn slice(self, range: std::ops::Range<usize>, context: Context) -> Value {
+        let bytes = &self.bytes()[range];
+        if bytes.len() == self.bytes().len() && context == self.context() {
+            return self.value();
+        }
+        if bytes.len() < SHARE_FROM {
+            return Value::string(bytes, context);
+        }
+        let set = context.as_set();
+        let lead = 1 + usize::from(set.is_some());
+        let object = heap::alloc(lead + 1);
+        // SAFETY: the allocation holds the header, the context word if any, and the address (invariant 1).
+        unsafe {
+            object.write(header(kind::STRING, SHARED | if set.is_some() { HAS_CONTEXT } else { 0 }, bytes.len() as u64));
+            if let Some(set) = set {
+                object.add(1).write(std::ptr::from_ref(set).expose_provenance() as u64);
+            }
+            object.add(lead).write(bytes.as_ptr().expose_provenance() as u64);
+        }
+        Value::from_ptr(object, tag::STRING)
     }
 
     /// The string as a value.
@@ -88,5 +137,32 @@ impl Str {
 impl std::fmt::Debug for Str {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", String::from_utf8_lossy(self.bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firn_source::Symbol;
+
+    #[test]
+    fn slices_of_slices_keep_bytes_and_contexts() {
+        let context = Context::single(Symbol::from("x"));
+        let text: Vec<u8> = (0..200).collect();
+        let string = |v: Value| v.as_str().expect("a string");
+        let whole = string(Value::string(&text, context));
+        for from in [0, 1, 50] {
+            for len in [0, 1, 23, 24, 25, 100] {
+                let part = string(whole.slice(from..from + len, Context::EMPTY));
+                assert_eq!(part.bytes(), &text[from..from + len]);
+                assert!(part.context().is_empty());
+                let inner = string(part.slice(len / 2..len, context));
+                assert_eq!(inner.bytes(), &text[from + len / 2..from + len]);
+                assert!(inner.context() == context);
+            }
+        }
+        assert_eq!(whole.slice(0..200, context), whole.value());
+        let joined = string(Value::string_of([&b"ab"[..], b"", b"c"].into_iter(), context));
+        assert_eq!((joined.bytes(), joined.context()), (&b"abc"[..], context));
     }
 }

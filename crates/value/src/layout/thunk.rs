@@ -193,6 +193,11 @@ impl Thunk {
         self.head.store(head, Ordering::Release);
     }
 
+    /// Whether it is an application that has not begun.
+    pub fn is_application(&'static self) -> bool {
+        header_kind(self.head.load(Ordering::Acquire)) == kind::APPLY
+    }
+
     /// The code and captures of a thunk that has not begun.
     pub fn suspended_body(&'static self) -> Option<(&'static Body, &'static [Slot])> {
         let head = self.head.load(Ordering::Acquire);
