@@ -9,18 +9,22 @@ use firn_value::{AttrsBuilder, Error, ErrorKind, Expr, Result, Value};
 impl Machine {
     #[inline(never)]
     pub(crate) fn attrs(&self, node: &'static ir::Attrs<Value>, frame: &Frame<'_>) -> Result<Value> {
-        match node.rec {
-            None => self.bind(node.from, frame),
-            Some(first) => self.bind_rec(node, first, frame),
-        }
-        if node.dynamic.is_empty() && node.overrides.is_none() {
-            return Ok(match node.rec {
-                None => AttrsBuilder::of_shape(node.shape, node.values.iter().map(|v| self.delay(v, frame))),
-                Some(first) => AttrsBuilder::of_shape(
-                    node.shape,
-                    (0..node.shape.len()).map(|i| frame.locals[first as usize + i].get()),
-                ),
-            });
+        match &node.rec {
+            None => {
+                if !node.from.is_empty() {
+                    self.bind(node.from, frame);
+                }
+                if node.dynamic.is_empty() {
+                    return Ok(AttrsBuilder::of_shape(node.shape, node.values.iter().map(|v| self.delay(v, frame))));
+                }
+            }
+            Some(rec) => {
+                self.bind_rec(node, rec.first, frame);
+                if node.dynamic.is_empty() && rec.overrides.is_none() {
+                    let cell = |&i: &u32| frame.locals[(rec.first + i) as usize].get();
+                    return Ok(AttrsBuilder::of_shape(node.shape, rec.order.iter().map(cell)));
+                }
+            }
         }
         self.attrs_with_extras(node, frame)
     }
@@ -44,15 +48,17 @@ impl Machine {
     #[inline(never)]
     fn attrs_with_extras(&self, node: &'static ir::Attrs<Value>, frame: &Frame<'_>) -> Result<Value> {
         let mut entries: Vec<(Symbol, Pos, Value)> = Vec::with_capacity(node.shape.len() + node.dynamic.len());
-        for (i, value) in node.values.iter().enumerate() {
-            let cell = match node.rec {
-                None => self.delay(value, frame),
-                Some(first) => frame.locals[first as usize + i].get(),
+        for i in 0..node.shape.len() {
+            let cell = match &node.rec {
+                None => self.delay(&node.values[i], frame),
+                Some(rec) => frame.locals[(rec.first + rec.order[i]) as usize].get(),
             };
             entries.push((node.shape.names()[i], node.shape.positions()[i], cell));
         }
-        if let (Some(first), Some(index)) = (node.rec, node.overrides) {
-            self.override_names(node, first, index, frame, &mut entries)?;
+        if let Some(rec) = &node.rec
+            && let Some(index) = rec.overrides
+        {
+            self.override_names(node, rec, index, frame, &mut entries)?;
         }
         for dynamic in node.dynamic {
             let name = self.eval(&dynamic.name, frame)?;
@@ -77,26 +83,26 @@ impl Machine {
     fn override_names(
         &self,
         node: &'static ir::Attrs<Value>,
-        first: u32,
+        rec: &'static ir::Rec,
         index: u32,
         frame: &Frame<'_>,
         entries: &mut Vec<(Symbol, Pos, Value)>,
     ) -> Result<()> {
-        let cell = entries[index as usize].2;
+        let cell = frame.locals[(rec.first + index) as usize].get();
         let overrides = self.force_attrs(cell, Pos::NONE, "while evaluating the `__overrides` attribute")?;
         for (name, pos, value) in overrides.iter() {
             match node.shape.index(name) {
                 Some(i) => {
                     entries[i] = (name, pos, value);
-                    frame.locals[first as usize + i].set(value);
+                    frame.locals[(rec.first + rec.order[i]) as usize].set(value);
                 }
                 None => entries.push((name, pos, value)),
             }
         }
-        // Cells that have not begun see the replaced names.
+        // Cells that have not begun see the replaced names; a replaced cell was made for other code and is left alone.
         for (i, value) in node.values.iter().enumerate() {
-            if matches!(value, Expr::Suspend(_)) && frame.locals[first as usize + i].get() == entries[i].2 {
-                self.fill_cell(value, first + i as u32, frame);
+            if matches!(value, Expr::Suspend(_)) {
+                self.fill_cell(value, rec.first + i as u32, frame);
             }
         }
         Ok(())

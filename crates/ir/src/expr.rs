@@ -208,16 +208,25 @@ pub struct Attrs<V: 'static> {
     pub shape: &'static Shape,
     /// Sources of `inherit (…)`, bound first. In a `rec` set they see the set's own names.
     pub from: &'static [Binding<V>],
-    /// Delayed values in shape order. In a `rec` set value `i` is also bound to slot `rec + i`.
+    /// Delayed values: in shape order, or in a `rec` set in source order.
     pub values: &'static [Expr<V>],
-    /// First slot of a `rec` set's names.
-    pub rec: Option<u32>,
-    /// Index of `__overrides` in a `rec` set that has one.
-    pub overrides: Option<u32>,
+    /// What a `rec` set has more.
+    pub rec: Option<Rec>,
     /// Attributes with computed names, in source order.
     pub dynamic: &'static [DynamicAttr<V>],
     /// Where the set begins.
     pub pos: Pos,
+}
+
+/// The names of a `rec` set. Slots follow the source, not symbol numbers, so that code is the same in every run.
+#[derive(Debug)]
+pub struct Rec {
+    /// Value `i` is bound to slot `first + i`.
+    pub first: u32,
+    /// For each name in shape order the index of its value.
+    pub order: &'static [u32],
+    /// Index of the value of `__overrides`, if the set has one.
+    pub overrides: Option<u32>,
 }
 
 /// `${name} = value;`
@@ -276,7 +285,7 @@ pub struct Param {
 /// A set pattern.
 #[derive(Debug)]
 pub struct Pattern<V: 'static> {
-    /// Formals in ascending symbol order, in slots `first`, `first + 1`, ….
+    /// Formals in source order, in slots `first`, `first + 1`, ….
     pub formals: &'static [Formal<V>],
     /// Slot of the first formal.
     pub first: u32,

@@ -6,12 +6,14 @@
 //! messages and are no part of its meaning.
 
 mod arena;
+mod digest;
 mod expr;
 mod lower;
 mod scope;
 mod shape;
 mod strictness;
 
+pub use digest::{CodeDigest, CodeDigests, ConstantDigest};
 pub use expr::*;
 pub use lower::{Globals, Literals, LowerError, Program, lower};
 pub use shape::Shape;

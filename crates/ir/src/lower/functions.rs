@@ -34,7 +34,7 @@ impl<L: Literals> Lowering<'_, L> {
         };
         let strict = Strict {
             mask: strict.iter().fold(0, |mask, &i| mask | 1 << i),
-            in_order: strict.is_sorted(),
+            in_order: strict.is_listed(),
             order: keep_all(strict),
         };
         let body = Body { expr, locals, captures: keep_all(captures), pos: ast.pos_of(last.body) };
@@ -62,20 +62,19 @@ impl<L: Literals> Lowering<'_, L> {
         if let Some(at) = last.arg {
             self.scopes.bind(at, whole);
         }
-        let mut sorted = ast.formals(formals.list).to_vec();
-        sorted.sort_by_key(|f| f.name);
-        let slot = self.scopes.slots(sorted.len() as u32);
-        for (i, formal) in sorted.iter().enumerate() {
+        let listed = ast.formals(formals.list);
+        let slot = self.scopes.slots(listed.len() as u32);
+        for (i, formal) in listed.iter().enumerate() {
             self.scopes.bind(formal.name, slot + i as u32);
         }
-        let mut lowered = Vec::with_capacity(sorted.len());
-        for (i, formal) in sorted.iter().enumerate() {
-            let pending = slot + i as u32..slot + sorted.len() as u32;
+        let mut lowered = Vec::with_capacity(listed.len());
+        for (i, formal) in listed.iter().enumerate() {
+            let pending = slot + i as u32..slot + listed.len() as u32;
             let default = formal.default.map(|d| self.binding(d, &pending)).transpose()?;
             lowered.push(Formal { name: formal.name, pos: formal.pos, default });
         }
         let expr = self.strict(last.body)?;
-        sorted.iter().for_each(|f| self.scopes.unbind(f.name));
+        listed.iter().for_each(|f| self.scopes.unbind(f.name));
         if let Some(at) = last.arg {
             self.scopes.unbind(at);
         }

@@ -2,7 +2,7 @@
 //!
 //! Bindings that see each other are made in two steps at run time: first every cell, then every cell's captures. What
 //! is bound there is therefore a constant, a function, a suspended body, or a variable whose cell exists already;
-//! NIX: an alias of a name that comes later (in symbol order) is a cell of its own, as in Nix.
+//! NIX: an alias of a name that comes later is a cell of its own, as in Nix.
 
 use super::{Lowered, Lowering, constants};
 use crate::arena::{keep, keep_all};
@@ -35,12 +35,6 @@ impl<L: Literals> Lowering<'_, L> {
 
     fn own_cell(&mut self, id: ExprId) -> Lowered<L::Value> {
         self.suspend(self.ast.pos_of(id), |this| this.strict_node(id))
-    }
-
-    fn sorted_defs(&self, set: &ast::Attrs) -> Vec<AttrDef> {
-        let mut defs = self.ast.attr_defs(set.defs).to_vec();
-        defs.sort_by_key(|d| d.name);
-        defs
     }
 
     /// Sources of `inherit (e)`: a variable or constant is used as it is, anything else gets a slot.
@@ -127,7 +121,7 @@ impl<L: Literals> Lowering<'_, L> {
 
     pub(super) fn let_in(&mut self, attrs: AttrsId, body: ExprId) -> Lowered<L::Value> {
         let set = *self.ast.attrs(attrs);
-        let defs = self.sorted_defs(&set);
+        let defs = self.ast.attr_defs(set.defs).to_vec();
         let mark = self.scopes.mark();
         let first = self.scopes.slots(defs.len() as u32);
         let (mut bindings, values) = self.recursive_values(&set, &defs, first, false)?;
@@ -140,37 +134,52 @@ impl<L: Literals> Lowering<'_, L> {
 
     pub(super) fn attrs(&mut self, id: AttrsId) -> Lowered<L::Value> {
         let set = *self.ast.attrs(id);
-        let defs = self.sorted_defs(&set);
-        let shape = Shape::new(defs.iter().map(|d| d.name).collect(), defs.iter().map(|d| d.pos).collect());
+        let defs = self.ast.attr_defs(set.defs).to_vec();
+        let mut order: Vec<u32> = (0..defs.len() as u32).collect();
+        order.sort_unstable_by_key(|&i| defs[i as usize].name);
+        let in_order = || order.iter().map(|&i| &defs[i as usize]);
+        let shape = Shape::new(in_order().map(|d| d.name).collect(), in_order().map(|d| d.pos).collect());
         let mark = self.scopes.mark();
-        if !set.recursive {
-            let (from, sources) = self.sources(&set, &(0..0))?;
-            let mut values = Vec::with_capacity(defs.len());
-            for def in &defs {
-                values.push(match def.value {
-                    AttrValue::Plain(id) => self.delayed(id)?,
-                    AttrValue::Inherited => self.inherited(def)?,
-                    AttrValue::InheritedFrom(k) => self.inherited_from(sources[k as usize], def.name, def.pos)?,
-                });
-            }
-            let dynamic = self.dynamic_attrs(&set)?;
+        if set.recursive {
+            let lowered = self.rec_attrs(&set, &defs, shape, order);
             self.scopes.free_from(mark);
-            if dynamic.is_empty()
-                && let Some(values) = constants(&values)
-            {
-                return Ok(Expr::Const(self.literals.attrs(shape, &values)));
-            }
-            let (from, values) = (keep_all(from), keep_all(values));
-            return Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: None, overrides: None, dynamic, pos: set.pos })));
+            return lowered;
         }
-        let first = self.scopes.slots(defs.len() as u32);
-        let overrides = shape.index(Symbol::from("__overrides")).map(|i| i as u32);
-        let (from, values) = self.recursive_values(&set, &defs, first, overrides.is_some())?;
+        let (from, sources) = self.sources(&set, &(0..0))?;
+        let mut values = Vec::with_capacity(defs.len());
+        for def in in_order() {
+            values.push(match def.value {
+                AttrValue::Plain(id) => self.delayed(id)?,
+                AttrValue::Inherited => self.inherited(def)?,
+                AttrValue::InheritedFrom(k) => self.inherited_from(sources[k as usize], def.name, def.pos)?,
+            });
+        }
         let dynamic = self.dynamic_attrs(&set)?;
-        defs.iter().for_each(|d| self.scopes.unbind(d.name));
         self.scopes.free_from(mark);
+        if dynamic.is_empty()
+            && let Some(values) = constants(&values)
+        {
+            return Ok(Expr::Const(self.literals.attrs(shape, &values)));
+        }
         let (from, values) = (keep_all(from), keep_all(values));
-        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: Some(first), overrides, dynamic, pos: set.pos })))
+        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: None, dynamic, pos: set.pos })))
+    }
+
+    fn rec_attrs(
+        &mut self,
+        set: &ast::Attrs,
+        defs: &[AttrDef],
+        shape: &'static Shape,
+        order: Vec<u32>,
+    ) -> Lowered<L::Value> {
+        let first = self.scopes.slots(defs.len() as u32);
+        let overrides = shape.index(Symbol::from("__overrides")).map(|i| order[i]);
+        let (from, values) = self.recursive_values(set, defs, first, overrides.is_some())?;
+        let dynamic = self.dynamic_attrs(set)?;
+        defs.iter().for_each(|d| self.scopes.unbind(d.name));
+        let rec = Some(Rec { first, order: keep_all(order), overrides });
+        let (from, values) = (keep_all(from), keep_all(values));
+        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec, dynamic, pos: set.pos })))
     }
 
     fn dynamic_attrs(&mut self, set: &ast::Attrs) -> Result<&'static [DynamicAttr<L::Value>], LowerError> {
