@@ -34,7 +34,7 @@ impl<L: Literals> Lowering<'_, L> {
         };
         let strict = Strict {
             mask: strict.iter().fold(0, |mask, &i| mask | 1 << i),
-            in_order: strict.is_listed(),
+            in_order: strict.is_sorted(),
             order: keep_all(strict),
         };
         let body = Body { expr, locals, captures: keep_all(captures), pos: ast.pos_of(last.body) };
