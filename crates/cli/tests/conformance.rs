@@ -4,7 +4,10 @@
 //! - `FIRN_BIN=…/nix-instantiate` judges another tool; `FIRN_CONFORMANCE_REPORT=1` prints figures without judging.
 //! - `FIRN_CONFORMANCE_DIFF=1` prints expected and actual output of each failing case; `FIRN_CONFORMANCE_ONLY=text` selects.
 //! - `conformance.failures` lists the cases that fail today, strictly; `FIRN_CONFORMANCE_LIST=1` prints it anew.
-#![allow(clippy::disallowed_methods, reason = "a test looks at files and the environment itself; the door is for the evaluator")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test looks at files and the environment itself; the door is for the evaluator"
+)]
 
 mod harness;
 mod suite;
@@ -51,7 +54,8 @@ fn print_figures(cases: &[Case], verdicts: &[Verdict]) {
     println!("{:12} {:>6} {:>6} {:>8} {:>6}", "kind", "cases", "exit", "message", "full");
     for kind in KINDS {
         let of_kind = || cases.iter().zip(verdicts).filter(|(case, _)| case.kind == kind);
-        let reach = |level: Level| of_kind().filter(|(_, verdict)| verdict.fails_at.is_none_or(|at| at > level)).count();
+        let reach =
+            |level: Level| of_kind().filter(|(_, verdict)| verdict.fails_at.is_none_or(|at| at > level)).count();
         let (exit, message, full) = (reach(Level::Exit), reach(Level::Message), reach(Level::Full));
         println!("{:12} {:>6} {exit:>6} {message:>8} {full:>6}", kind.prefix(), of_kind().count());
     }
@@ -81,7 +85,9 @@ fn surprises(cases: &[Case], verdicts: &[Verdict], complete: bool) -> Vec<String
         let name = &case.name;
         match (listed.remove(name), verdict.fails_at) {
             (None, Some(level)) => surprises.push(format!("{name} fails at {} and is not listed", level.word())),
-            (Some(level), None) => surprises.push(format!("{name} passes, yet is listed as failing at {}", level.word())),
+            (Some(level), None) => {
+                surprises.push(format!("{name} passes, yet is listed as failing at {}", level.word()))
+            }
             (Some(was), Some(is)) if was != is => {
                 surprises.push(format!("{name} is listed as failing at {}, and fails at {}", was.word(), is.word()));
             }
@@ -89,17 +95,20 @@ fn surprises(cases: &[Case], verdicts: &[Verdict], complete: bool) -> Vec<String
         }
     }
     if complete {
-        surprises.extend(listed.into_keys().map(|name| format!("{name} is listed as failing, yet there is no such case")));
+        surprises
+            .extend(listed.into_keys().map(|name| format!("{name} is listed as failing, yet there is no such case")));
     }
     surprises
 }
 
 /// The list of expected failures: `NAME LEVEL` per line, `#` starts a comment.
 fn listed() -> BTreeMap<String, Level> {
-    let lines = include_str!("conformance.failures").lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let lines =
+        include_str!("conformance.failures").lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     let entry = |line: &str| {
         let (name, word) = line.split_once(' ').unwrap_or_else(|| panic!("conformance.failures: no level in `{line}`"));
-        let level = Level::named(word.trim()).unwrap_or_else(|| panic!("conformance.failures: no level named `{word}`"));
+        let level =
+            Level::named(word.trim()).unwrap_or_else(|| panic!("conformance.failures: no level named `{word}`"));
         (name.to_owned(), level)
     };
     lines.filter(|line| !line.is_empty()).map(entry).collect()

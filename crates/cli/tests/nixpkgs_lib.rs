@@ -1,7 +1,10 @@
 //! The tests that nixpkgs brings for its own library, through firn (spec P1): `lib/tests/misc.nix` must evaluate to an
 //! empty list of failures, and `lib/tests/modules.sh` drives firn hundreds of times as `nix-instantiate`.
 //! `FIRN_NIXPKGS` names one or more nixpkgs trees, separated by colons; without it the tests say that they were skipped.
-#![allow(clippy::disallowed_methods, reason = "a test looks at files and the environment itself; the door is for the evaluator")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test looks at files and the environment itself; the door is for the evaluator"
+)]
 
 mod harness;
 
@@ -18,7 +21,8 @@ const MODULES_DEADLINE: Duration = Duration::from_secs(900);
 
 /// The tool and the trees, or the reason why there is nothing to do.
 fn setting() -> Result<(Tool, Vec<PathBuf>), &'static str> {
-    let trees = std::env::var_os("FIRN_NIXPKGS").ok_or("FIRN_NIXPKGS is not set; the tests of nixpkgs' library were NOT run")?;
+    let trees = std::env::var_os("FIRN_NIXPKGS")
+        .ok_or("FIRN_NIXPKGS is not set; the tests of nixpkgs' library were NOT run")?;
     let firn = Tool::firn().ok_or("package firn has no binary yet and FIRN_BIN is not set")?;
     let found = std::env::split_paths(&trees).map(|tree| {
         let absolute = tree.canonicalize();
@@ -85,7 +89,8 @@ fn modules_sh(tool: &Tool, tree: &Path, who: &str) -> (Vec<String>, String) {
     let output = plain(&(readable(&run.stdout) + &readable(&run.stderr)));
     let summary: Vec<&str> = output.lines().filter(|line| line.ends_with(" Pass") || line.ends_with(" Fail")).collect();
     println!("{}: lib/tests/modules.sh with {who}: {}", tree.display(), summary.join(", "));
-    let mut failing: Vec<String> = output.lines().filter(|line| line.starts_with("$ nix-instantiate ")).map(str::to_owned).collect();
+    let mut failing: Vec<String> =
+        output.lines().filter(|line| line.starts_with("$ nix-instantiate ")).map(str::to_owned).collect();
     if run.code != Some(0) && failing.is_empty() {
         failing.push(format!("modules.sh itself: exit code {:?}", run.code));
     }

@@ -1,7 +1,10 @@
 //! Random programs through firn and the real Nix (spec P1, P2): value, failure and JSON must agree. Many programs share
 //! a process, each below `tryEval`; where one fails beyond `tryEval`, its batch is halved until it stands alone.
 //! `FIRN_RANDOM_PROGRAMS` says how many (400), `FIRN_RANDOM_SEED` which ones (1), `FIRN_RANDOM_SHOW=1` prints them. A difference is shrunk and shown.
-#![allow(clippy::disallowed_methods, reason = "a test looks at files and the environment itself; the door is for the evaluator")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test looks at files and the environment itself; the door is for the evaluator"
+)]
 
 mod generate;
 mod harness;
@@ -56,9 +59,17 @@ fn random_programs_agree() {
 
     let failing: usize = results.iter().map(|result| result.failing).sum();
     let differing: Vec<&Program> = results.iter().flat_map(|result| &result.differing).copied().collect();
-    println!("random programs: {count} from seed {seed}, {failing} of them fail beyond tryEval, {} differ", differing.len());
+    println!(
+        "random programs: {count} from seed {seed}, {failing} of them fail beyond tryEval, {} differ",
+        differing.len()
+    );
     let reports: Vec<String> = differing.iter().take(5).map(|program| report(&bench, program)).collect();
-    assert!(differing.is_empty(), "{} programs differ; the first ones, shrunk:\n\n{}", differing.len(), reports.join("\n"));
+    assert!(
+        differing.is_empty(),
+        "{} programs differ; the first ones, shrunk:\n\n{}",
+        differing.len(),
+        reports.join("\n")
+    );
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -103,7 +114,10 @@ fn compare<'a>(bench: &Bench, batch: &'a [Program]) -> Compared<'a> {
     let (expected, actual) = answers(bench, &batch_text(&texts));
     let fails = expected.value.is_err();
     if batch.len() == 1 {
-        return Compared { failing: usize::from(fails), differing: if expected == actual { vec![] } else { vec![&batch[0]] } };
+        return Compared {
+            failing: usize::from(fails),
+            differing: if expected == actual { vec![] } else { vec![&batch[0]] },
+        };
     }
     if expected == actual && !fails {
         return Compared { failing: 0, differing: vec![] };
@@ -140,8 +154,10 @@ fn replayed_choices_give_the_same_program() {
 
 #[test]
 fn shrinking_finds_a_small_program() {
-    let interesting = |choices: &[u32]| grammar::program(Choices::replayed(choices.to_vec())).0.contains("builtins.sort");
-    let start = (0..).map(|index| draw(3, index)).find(|program| interesting(&program.choices)).expect("sort is common");
+    let interesting =
+        |choices: &[u32]| grammar::program(Choices::replayed(choices.to_vec())).0.contains("builtins.sort");
+    let start =
+        (0..).map(|index| draw(3, index)).find(|program| interesting(&program.choices)).expect("sort is common");
     let small = grammar::program(Choices::replayed(shrink(start.choices, |choices| interesting(choices)))).0;
     assert!(small.len() < 60, "{small}");
 }

@@ -1,6 +1,9 @@
 //! What goes to standard output and what to standard error: traces, warnings and error contexts (spec E8). The table
 //! holds the behaviour of Nix 2.35, with programs of our own.
-#![allow(clippy::disallowed_methods, reason = "a test looks at files and the environment itself; the door is for the evaluator")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test looks at files and the environment itself; the door is for the evaluator"
+)]
 
 mod harness;
 
@@ -20,14 +23,26 @@ struct Check {
     stderr_lacks: &'static [&'static str],
 }
 
-const PLAIN: Check =
-    Check { flags: &[], environment: &[], program: "null", code: 0, stdout: "null\n", stderr_has: &[], stderr_lacks: &["error:"] };
+const PLAIN: Check = Check {
+    flags: &[],
+    environment: &[],
+    program: "null",
+    code: 0,
+    stdout: "null\n",
+    stderr_has: &[],
+    stderr_lacks: &["error:"],
+};
 
 const FAILS: Check = Check { code: 1, stdout: "", stderr_has: &["error:"], stderr_lacks: &[], ..PLAIN };
 
 const CHECKS: &[Check] = &[
     Check { program: "builtins.trace \"seen\" 7", stdout: "7\n", stderr_has: &["trace: seen"], ..PLAIN },
-    Check { program: "builtins.trace { a = 1; b = [ 2 ]; } 7", stdout: "7\n", stderr_has: &["trace: { a = 1; b ="], ..PLAIN },
+    Check {
+        program: "builtins.trace { a = 1; b = [ 2 ]; } 7",
+        stdout: "7\n",
+        stderr_has: &["trace: { a = 1; b ="],
+        ..PLAIN
+    },
     Check { program: "builtins.addErrorContext \"the context\" 7", stdout: "7\n", stderr_lacks: &["context"], ..PLAIN },
     Check {
         flags: &["--show-trace"],
@@ -72,10 +87,29 @@ const CHECKS: &[Check] = &[
         ..FAILS
     },
     Check { program: "throw \"broken\"", stderr_has: &["error: broken"], ..FAILS },
-    Check { program: "builtins.trace \"before\" (throw \"broken\")", stderr_has: &["trace: before", "error: broken"], ..FAILS },
-    Check { flags: &["--xml"], program: "{ a = 1; }", stdout: "<?xml version='1.0' encoding='utf-8'?>\n<expr>\n  <attrs>\n    <attr column=\"3\" line=\"1\" name=\"a\">\n      <int value=\"1\" />\n    </attr>\n  </attrs>\n</expr>\n", ..PLAIN },
-    Check { flags: &["--xml", "--no-location"], program: "[ \"x\" ]", stdout: "<?xml version='1.0' encoding='utf-8'?>\n<expr>\n  <list>\n    <string value=\"x\" />\n  </list>\n</expr>\n", ..PLAIN },
-    Check { flags: &["--strict", "--json"], program: "{ b = [ null true ]; a = \"x\"; }", stdout: "{\"a\":\"x\",\"b\":[null,true]}\n", ..PLAIN },
+    Check {
+        program: "builtins.trace \"before\" (throw \"broken\")",
+        stderr_has: &["trace: before", "error: broken"],
+        ..FAILS
+    },
+    Check {
+        flags: &["--xml"],
+        program: "{ a = 1; }",
+        stdout: "<?xml version='1.0' encoding='utf-8'?>\n<expr>\n  <attrs>\n    <attr column=\"3\" line=\"1\" name=\"a\">\n      <int value=\"1\" />\n    </attr>\n  </attrs>\n</expr>\n",
+        ..PLAIN
+    },
+    Check {
+        flags: &["--xml", "--no-location"],
+        program: "[ \"x\" ]",
+        stdout: "<?xml version='1.0' encoding='utf-8'?>\n<expr>\n  <list>\n    <string value=\"x\" />\n  </list>\n</expr>\n",
+        ..PLAIN
+    },
+    Check {
+        flags: &["--strict", "--json"],
+        program: "{ b = [ null true ]; a = \"x\"; }",
+        stdout: "{\"a\":\"x\",\"b\":[null,true]}\n",
+        ..PLAIN
+    },
     Check { flags: &["--raw"], program: "\"no newline\"", stdout: "no newline", ..PLAIN },
 ];
 
@@ -98,6 +132,11 @@ fn judge(firn: &Tool, check: &Check) -> Option<String> {
         && stdout == check.stdout
         && check.stderr_has.iter().all(|text| stderr.contains(text))
         && !check.stderr_lacks.iter().any(|text| stderr.contains(text));
-    let shown = || format!("{:?} {}\n  exit {:?}\n  stdout {stdout:?}\n  stderr {stderr:?}\n", check.flags, check.program, run.code);
+    let shown = || {
+        format!(
+            "{:?} {}\n  exit {:?}\n  stdout {stdout:?}\n  stderr {stderr:?}\n",
+            check.flags, check.program, run.code
+        )
+    };
     (!right).then(shown)
 }

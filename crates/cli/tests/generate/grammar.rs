@@ -41,7 +41,8 @@ pub fn program(choices: Choices) -> (String, Vec<u32>) {
     let mut maker = Maker { choices, fuel: 60, scope: Vec::new(), fresh: 0 };
     let text = match maker.choices.below(7) {
         6 => {
-            let parts: Vec<String> = TYPES.iter().enumerate().map(|(i, ty)| format!("r{i} = {};", maker.term(*ty))).collect();
+            let parts: Vec<String> =
+                TYPES.iter().enumerate().map(|(i, ty)| format!("r{i} = {};", maker.term(*ty))).collect();
             format!("{{ {} }}", parts.join(" "))
         }
         index => maker.term(TYPES[index]),
@@ -194,8 +195,17 @@ impl Maker {
     /// A term that fails when forced: mostly in a way that `tryEval` catches.
     pub(super) fn failure(&mut self) -> String {
         let failures = [
-            "(throw \"t\")", "(assert false; 1)", "(throw \"u\")", "(assert 1 == 2; \"x\")", "(1 + \"a\")", "(abort \"x\")", "({ }.nope)",
-            "(1 / 0)", "(builtins.head [ ])", "(let x = x; in x)", "(\"a\" 1)",
+            "(throw \"t\")",
+            "(assert false; 1)",
+            "(throw \"u\")",
+            "(assert 1 == 2; \"x\")",
+            "(1 + \"a\")",
+            "(abort \"x\")",
+            "({ }.nope)",
+            "(1 / 0)",
+            "(builtins.head [ ])",
+            "(let x = x; in x)",
+            "(\"a\" 1)",
         ];
         let index = self.choices.below(16);
         failures[if index < failures.len() { index } else { index % 4 }].to_owned()

@@ -2,7 +2,8 @@
 
 use super::grammar::{Maker, NAMES, Type};
 
-const STRINGS: [&str; 8] = ["\"\"", "\"x\"", "\"ab\"", "\"a b\"", "\"é\"", "\"q\\\"\\n\"", "\"1.2\"", "''\n  in\n   dented\n''"];
+const STRINGS: [&str; 8] =
+    ["\"\"", "\"x\"", "\"ab\"", "\"a b\"", "\"é\"", "\"q\\\"\\n\"", "\"1.2\"", "''\n  in\n   dented\n''"];
 
 impl Maker {
     /// A constant of type `ty`.
@@ -106,7 +107,12 @@ impl Maker {
             0 => format!("({} + {})", self.term(Type::Str), self.term(Type::Str)),
             1 => format!("\"<${{{}}}>\"", self.term(Type::Str)),
             2 => format!("(toString {})", self.term(Type::Int)),
-            3 => format!("(builtins.substring {} {} {})", self.choices.below(4), self.choices.below(5), self.term(Type::Str)),
+            3 => format!(
+                "(builtins.substring {} {} {})",
+                self.choices.below(4),
+                self.choices.below(5),
+                self.term(Type::Str)
+            ),
             4 => format!("(builtins.concatStringsSep {} {})", self.term(Type::Str), self.term(Type::Strs)),
             5 => format!("(builtins.replaceStrings [ \"a\" \"b\" ] [ \"bb\" \"\" ] {})", self.term(Type::Str)),
             6 => {
@@ -168,18 +174,29 @@ impl Maker {
         match self.choices.below(9) {
             0 => format!("({} // {})", self.set_literal(), self.term(Type::Set)),
             1 => format!("({} // {})", self.term(Type::Set), self.set_literal()),
-            2 => format!("(removeAttrs {} [ \"{}\" \"{}\" ])", self.term(Type::Set), self.attribute(), self.attribute()),
+            2 => {
+                format!("(removeAttrs {} [ \"{}\" \"{}\" ])", self.term(Type::Set), self.attribute(), self.attribute())
+            }
             3 => {
-                let body = self.with_variable("value", Type::Int, |maker| maker.with_variable("name", Type::Str, |maker| maker.term(Type::Int)));
+                let body = self.with_variable("value", Type::Int, |maker| {
+                    maker.with_variable("name", Type::Str, |maker| maker.term(Type::Int))
+                });
                 format!("(builtins.mapAttrs (name: value: {body}) {})", self.term(Type::Set))
             }
             4 => format!("(builtins.intersectAttrs {} {})", self.term(Type::Set), self.term(Type::Set)),
             5 => {
                 let (first, second) = (self.attribute(), self.attribute());
                 let (one, two) = (self.term(Type::Int), self.term(Type::Int));
-                format!("(builtins.listToAttrs [ {{ name = \"{first}\"; value = {one}; }} {{ name = \"{second}\"; value = {two}; }} ])")
+                format!(
+                    "(builtins.listToAttrs [ {{ name = \"{first}\"; value = {one}; }} {{ name = \"{second}\"; value = {two}; }} ])"
+                )
             }
-            6 => format!("{{ ${{\"{}\"}} = {}; ${{null}} = {}; }}", self.attribute(), self.term(Type::Int), self.failure()),
+            6 => format!(
+                "{{ ${{\"{}\"}} = {}; ${{null}} = {}; }}",
+                self.attribute(),
+                self.term(Type::Int),
+                self.failure()
+            ),
             7 => {
                 let value = self.term(Type::Int);
                 format!("(let a = {value}; in {{ inherit a; b = a; }})")

@@ -31,7 +31,10 @@ impl Figures {
 impl std::fmt::Display for Figures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Figures { programs, agreeing, errors, same_message } = self;
-        write!(f, "{agreeing} of {programs} programs agree; of {errors} failing on both sides {same_message} word the error the same")
+        write!(
+            f,
+            "{agreeing} of {programs} programs agree; of {errors} failing on both sides {same_message} word the error the same"
+        )
     }
 }
 

@@ -56,7 +56,8 @@ fn read(file: PathBuf) -> Subject {
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let mut parts = text.split("\n=== ");
     let header = parts.next().unwrap_or_default().trim_end().to_owned();
-    let programs: Vec<Program> = parts.map(|part| program(part).unwrap_or_else(|why| panic!("{}: {why}", file.display()))).collect();
+    let programs: Vec<Program> =
+        parts.map(|part| program(part).unwrap_or_else(|why| panic!("{}: {why}", file.display()))).collect();
     for (index, program) in programs.iter().enumerate() {
         let twice = programs[..index].iter().any(|other| other.name == program.name);
         assert!(!twice, "{}: two programs named {}", file.display(), program.name);
@@ -68,7 +69,8 @@ fn program(part: &str) -> Result<Program, String> {
     let mut sections = part.split("\n--- ");
     let head = sections.next().unwrap_or_default();
     let (name, text) = head.split_once('\n').ok_or_else(|| format!("program {head} is empty"))?;
-    let mut program = Program { name: name.trim().to_owned(), text: text.trim_end().to_owned(), newer: None, recorded: None };
+    let mut program =
+        Program { name: name.trim().to_owned(), text: text.trim_end().to_owned(), newer: None, recorded: None };
     let mut outcome = Outcome::default();
     let mut any = false;
     for section in sections {

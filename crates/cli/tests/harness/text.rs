@@ -34,7 +34,8 @@ pub fn diff(expected: &str, actual: &str) -> String {
     let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let room = old.len().min(new.len()) - head;
     let tail = old.iter().rev().zip(new.iter().rev()).take(room).take_while(|(a, b)| a == b).count();
-    let marked = |mark: &str, lines: &[&str]| lines.iter().map(|line| format!("    {mark} {line}\n")).collect::<String>();
+    let marked =
+        |mark: &str, lines: &[&str]| lines.iter().map(|line| format!("    {mark} {line}\n")).collect::<String>();
     let mut shown = marked(" ", &old[..head]);
     shown += &marked("-", &old[head..old.len() - tail]);
     shown += &marked("+", &new[head..new.len() - tail]);

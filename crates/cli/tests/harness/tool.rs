@@ -54,6 +54,14 @@ impl Tool {
         &self.program
     }
 
+    /// The version the tool reports: the last word of `--version`.
+    pub fn version(&self) -> String {
+        let mut command = self.command(Path::new("/"));
+        command.arg("--version");
+        let text = String::from_utf8_lossy(&run(command, b"").stdout).into_owned();
+        text.split_whitespace().next_back().unwrap_or_default().to_owned()
+    }
+
     /// The tool as a command in directory `cwd`, in the clean environment.
     pub fn command(&self, cwd: &Path) -> Command {
         let mut command = clean_command(&self.program, cwd);
