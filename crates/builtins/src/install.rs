@@ -7,6 +7,7 @@ use firn_value::{Attrs, AttrsBuilder, Context, ListBuilder, Value};
 /// All tables, in no particular order.
 fn tables() -> impl Iterator<Item = &'static Builtin> {
     [
+        crate::closure::TABLE,
         crate::context::TABLE,
         crate::control::TABLE,
         crate::functions::TABLE,
@@ -16,6 +17,7 @@ fn tables() -> impl Iterator<Item = &'static Builtin> {
         crate::numbers::TABLE,
         crate::regexes::TABLE,
         crate::sets::TABLE,
+        crate::sort::TABLE,
         crate::strings::TABLE,
         crate::types::TABLE,
         crate::versions::TABLE,

@@ -4,6 +4,7 @@
 //! shared state. Strictness is a mask of the arguments that the builtin forces first, in ascending order, before
 //! anything else can be observed (see `value::Primop::strict`).
 
+mod closure;
 mod context;
 mod control;
 mod functions;
@@ -14,6 +15,7 @@ mod lists;
 mod numbers;
 mod regexes;
 mod sets;
+mod sort;
 mod strings;
 mod types;
 mod versions;

@@ -70,31 +70,51 @@ impl Machine {
     /// Puts the arguments into the function's slots: those it forces first evaluated, in its order, the others delayed.
     #[inline(always)]
     fn pass_arguments(&self, lambda: &'static Lambda, args: &'static [Expr], locals: &[Slot], frame: &Frame<'_>) -> Result<()> {
+        let mut failed = false;
         if lambda.strict.in_order {
             for (i, (arg, slot)) in args.iter().zip(locals).enumerate() {
-                let early = lambda.strict.mask >> i & 1 != 0;
-                slot.set(if early { self.evaluate_early(arg, frame)? } else { self.delay(arg, frame) });
+                let early = lambda.strict.mask >> i & 1 != 0 && !failed;
+                slot.set(if early { self.evaluate_early(arg, frame, &mut failed)? } else { self.delay(arg, frame) });
             }
             return Ok(());
         }
+        let mut done = 0_u64;
         for &i in lambda.strict.order {
-            locals[i as usize].set(self.evaluate_early(&args[i as usize], frame)?);
+            locals[i as usize].set(self.evaluate_early(&args[i as usize], frame, &mut failed)?);
+            done |= 1 << i;
+            if failed {
+                break;
+            }
         }
         for (i, arg) in args.iter().enumerate() {
-            if !lambda.strict.order.contains(&(i as u8)) {
+            if i >= 64 || done & 1 << i == 0 {
                 locals[i].set(self.delay(arg, frame));
             }
         }
         Ok(())
     }
 
-    /// Evaluates an argument that the function forces first; an error stays in the cell.
+    /// Evaluates an argument that the function forces first. An error stays in the cell and sets `failed`: the function
+    /// will not get to the arguments it forces later, so those must not be evaluated early.
     #[inline]
-    fn evaluate_early(&self, arg: &'static Expr, frame: &Frame<'_>) -> Result<Value> {
-        let Expr::Suspend(node) = arg else { return Ok(self.delay(arg, frame)) };
+    fn evaluate_early(&self, arg: &'static Expr, frame: &Frame<'_>, failed: &mut bool) -> Result<Value> {
+        let Expr::Suspend(node) = arg else {
+            // A variable's cell is forced here so that arguments keep their order; it remembers its own failure.
+            let cell = self.delay(arg, frame);
+            if let Err(error) = self.force(cell, Pos::NONE) {
+                *failed = true;
+                if !error.is_lasting() {
+                    return Err(error);
+                }
+            }
+            return Ok(cell);
+        };
         match self.run_now(node, frame) {
-            Ok(value) => Ok(value),
-            Err(error) if error.is_lasting() => Ok(Thunk::failed(error)),
+            Ok(value) => Ok(own_cell(value)),
+            Err(error) if error.is_lasting() => {
+                *failed = true;
+                Ok(Thunk::failed(error))
+            }
             Err(error) => Err(error),
         }
     }
@@ -103,8 +123,10 @@ impl Machine {
         let arity = primop.arity as usize;
         let (now, rest) = node.args.split_at(arity);
         let mut args = [Value::NULL; 8];
+        let mut failed = false;
         for (i, arg) in now.iter().enumerate() {
-            args[i] = if primop.strict & 1 << i != 0 { self.evaluate_early(arg, frame)? } else { self.delay(arg, frame) };
+            let early = primop.strict & 1 << i != 0 && !failed;
+            args[i] = if early { self.evaluate_early(arg, frame, &mut failed)? } else { self.delay(arg, frame) };
         }
         let result = self.call_primop(primop, &args[..arity], node.pos)?;
         if rest.is_empty() {
@@ -144,7 +166,8 @@ impl Machine {
     fn call_primop(&self, primop: &'static Primop, args: &[Value], pos: Pos) -> Result<Value> {
         let depth = self.deeper(pos)?;
         Stats::bump(&self.stats.primop_calls);
-        let result = self.shared.primops[primop.index as usize](self, pos, args);
+        // NIX: a builtin does not know where it is called; only the frame around it does.
+        let result = self.shared.primops[primop.index as usize](self, Pos::NONE, args);
         self.shallower(depth);
         result.map_err(|error| if primop.trace { while_calling_builtin(error, primop, pos) } else { error })
     }
@@ -280,6 +303,13 @@ impl Machine {
         self.shallower(depth);
         result.map_err(|e| e.trace(pos, "while calling a functor (an attribute set with a '__functor' attribute)"))
     }
+}
+
+/// A cell for a result. NIX: functions (and NaN) are told apart by their cells, so one gets a cell of its own (M7).
+#[inline]
+pub fn own_cell(value: Value) -> Value {
+    let by_cell = value.as_function().is_some() || value.as_float().is_some_and(f64::is_nan);
+    if by_cell { Thunk::ready(value) } else { value }
 }
 
 #[cold]

@@ -271,13 +271,15 @@ impl Machine {
 
     /// `{ file; line; column; }` of a position, or null.
     pub fn position(&self, pos: Pos) -> Value {
-        let Some(location) = pos.resolve() else { return Value::NULL };
-        let firn_source::Origin::File(path) = location.file.origin() else { return Value::NULL };
+        let Some((file, _)) = pos.file_offset() else { return Value::NULL };
+        let firn_source::Origin::File(path) = file.origin() else { return Value::NULL };
         let names = self.names();
+        let [line, column] = self.shared.position_parts;
+        let number = Value::int(i64::from(pos.number()));
         let mut set = AttrsBuilder::with_capacity(3);
         set.push(names.file, Pos::NONE, Value::string(path, firn_value::Context::EMPTY));
-        set.push(names.line, Pos::NONE, Value::int(i64::from(location.line)));
-        set.push(names.column, Pos::NONE, Value::int(i64::from(location.column)));
+        set.push(names.line, Pos::NONE, Thunk::apply(line, &[number]));
+        set.push(names.column, Pos::NONE, Thunk::apply(column, &[number]));
         set.finish()
     }
 }

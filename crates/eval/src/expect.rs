@@ -20,7 +20,7 @@ impl Machine {
         let value = self.force(value, pos)?;
         match value.as_attrs() {
             Some(set) => Ok(set),
-            None => Err(self.unexpected("a set", value).at(pos).trace(pos, context)),
+            None => Err(self.unexpected("a set", value).trace(pos, context)),
         }
     }
 
@@ -30,7 +30,7 @@ impl Machine {
         let value = self.force(value, pos)?;
         match value.as_list() {
             Some(list) => Ok(list),
-            None => Err(self.unexpected("a list", value).at(pos).trace(pos, context)),
+            None => Err(self.unexpected("a list", value).trace(pos, context)),
         }
     }
 

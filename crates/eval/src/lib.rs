@@ -26,6 +26,7 @@ mod stack;
 mod stats;
 mod store_path;
 
+pub use call::own_cell;
 pub use coerce::{Coercion, Pieces};
 pub use context::{context_elements, context_of, store_error};
 pub use errors::{color_bytes, colored, missing_feature, show_type};

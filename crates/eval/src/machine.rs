@@ -3,7 +3,7 @@
 use crate::{Names, Settings, Stats};
 use firn_host::Host;
 use firn_ir::Globals;
-use firn_source::{Pos, Symbol, SymbolMap};
+use firn_source::{Location, Pos, Symbol, SymbolMap};
 use firn_store::store_dir::StoreDir;
 use firn_value::{Primop, Result, Value};
 use hashbrown::HashMap;
@@ -44,6 +44,8 @@ pub struct Shared {
     pub names: Names,
     /// Code of the builtins by index.
     pub(crate) primops: Vec<PrimopFn>,
+    /// Functions from a position's number to its line and column: `__curPos` and friends are lazy in them.
+    pub(crate) position_parts: [Value; 2],
     /// Global variables.
     pub(crate) globals: SymbolMap<Value>,
     /// Values of imported files by resolved path.
@@ -111,12 +113,13 @@ pub struct Machine {
 impl Shared {
     /// A machine's shared state. Globals are added with [`Shared::set_global`] before evaluation begins.
     pub fn new(settings: Settings, host: Arc<dyn Host>) -> Shared {
-        Shared {
+        let mut shared = Shared {
             store_dir: StoreDir::new(settings.store_dir.as_bytes()).unwrap_or_default(),
             settings,
             host,
             names: Names::new(),
             primops: Vec::new(),
+            position_parts: [Value::NULL; 2],
             globals: SymbolMap::default(),
             files: Mutex::default(),
             resolved: Mutex::default(),
@@ -126,7 +129,12 @@ impl Shared {
                 let _ = std::io::stderr().write_all(text);
             })),
             extensions: Extensions::default(),
-        }
+        };
+        shared.position_parts = [
+            shared.add_primop(&Builtin { name: "lineOfPos", arity: 1, strict: 1, run: |_, _, args| part(args[0], |l| l.line) }),
+            shared.add_primop(&Builtin { name: "columnOfPos", arity: 1, strict: 1, run: |_, _, args| part(args[0], |l| l.column) }),
+        ];
+        shared
     }
 
     /// Adds a builtin's code and gives its value.
@@ -152,6 +160,11 @@ impl Shared {
     pub fn get_global(&self, name: &str) -> Option<Value> {
         self.globals.get(&Symbol::from(name)).copied()
     }
+}
+
+fn part(number: Value, part: fn(Location) -> u32) -> Result<Value> {
+    let pos = number.as_int().and_then(|n| u32::try_from(n).ok()).map(Pos::from_number);
+    Ok(pos.and_then(Pos::resolve).map_or(Value::NULL, |location| Value::int(i64::from(part(location)))))
 }
 
 impl Globals<Value> for Shared {

@@ -5,8 +5,7 @@ use crate::frame::Frame;
 use crate::{Machine, Stats, colored, show_type};
 use firn_ir::{Binary, BinaryOp, Concat};
 use firn_source::Pos;
-use firn_value::{Attrs, Error, ErrorKind, Expr, ListBuilder, Result, Value};
-use std::cmp::Ordering;
+use firn_value::{Attrs, Error, ErrorKind, Expr, List, ListBuilder, Result, Value};
 
 impl Machine {
     #[inline(never)]
@@ -140,7 +139,7 @@ impl Machine {
                         _ => {}
                     }
                 }
-                self.arithmetic(op, left, right, node.pos)
+                self.arithmetic(op, left, right, Pos::NONE)
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
@@ -211,7 +210,7 @@ impl Machine {
                 if let (Some(a), Some(b)) = (left.as_small_int(), right.as_small_int()) {
                     return Ok(Value::bool((a < b) != negated));
                 }
-                self.less_than(left, right, node.pos, "while evaluating the ordering function")
+                self.less_than(left, right, Pos::NONE, "")
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
@@ -225,7 +224,7 @@ impl Machine {
         }
     }
 
-    /// Whether one value is less than another, as `lessThan` and `sort` order them.
+    /// Whether one value is less than another, as `lessThan` and `sort` order them. Errors get the context, if any.
     pub fn less_than(&self, left: Value, right: Value, pos: Pos, context: &'static str) -> Result<bool> {
         let (left, right) = (self.force(left, pos)?, self.force(right, pos)?);
         match (left.as_int(), left.as_float(), right.as_int(), right.as_float()) {
@@ -241,38 +240,33 @@ impl Machine {
         if let (Some(a), Some(b)) = (left.as_path(), right.as_path()) {
             return Ok(a < b);
         }
-        if let (Some(a), Some(b)) = (left.as_list(), right.as_list()) {
-            for (i, x) in a.iter().enumerate() {
-                if i == b.len() {
-                    return Ok(false);
-                }
-                if !self.equal(x, b.get(i), pos, context)? {
-                    return self.less_than(x, b.get(i), pos, "while comparing two list elements");
-                }
-            }
-            return Ok(a.len() < b.len());
-        }
-        let (a, b) = (show_type(left), show_type(right));
-        let message = if left.get_type() != right.get_type() {
-            format!("cannot compare {} with {}", colored(a), colored(b))
-        } else {
-            format!("cannot compare {} with {}; values of that type are incomparable", colored(a), colored(b))
+        let result = match (left.as_list(), right.as_list()) {
+            (Some(a), Some(b)) => self.with_stack(|| self.list_less_than(a, b, pos, context)),
+            _ => Err(self.incomparable(left, right)),
         };
-        let mut text = message.into_bytes();
-        text.extend_from_slice(b" (values are ");
-        text.extend_from_slice(&self.show(left));
-        text.extend_from_slice(b" and ");
-        text.extend_from_slice(&self.show(right));
-        text.push(b')');
-        Err(Error::new(ErrorKind::Eval, text).at(pos).trace(Pos::NONE, context))
+        result.map_err(|e| if context.is_empty() { e } else { e.trace(Pos::NONE, context) })
     }
 
-    /// As `less_than`, three-way, for sorting keys that are all comparable.
-    pub fn compare(&self, left: Value, right: Value, pos: Pos, context: &'static str) -> Result<Ordering> {
-        if self.less_than(left, right, pos, context)? {
-            return Ok(Ordering::Less);
+    fn list_less_than(&self, a: List, b: List, pos: Pos, context: &'static str) -> Result<bool> {
+        for (x, y) in a.iter().zip(b.iter()) {
+            if !self.equal(x, y, pos, context)? {
+                return self.less_than(x, y, pos, "while comparing two list elements");
+            }
         }
-        Ok(if self.less_than(right, left, pos, context)? { Ordering::Greater } else { Ordering::Equal })
+        Ok(a.len() < b.len())
+    }
+
+    #[cold]
+    fn incomparable(&self, left: Value, right: Value) -> Box<Error> {
+        let (a, b) = (colored(show_type(left)), colored(show_type(right)));
+        let (shown, other) = (self.show(left), self.show(right));
+        let text = if left.get_type() == right.get_type() {
+            let before = format!("cannot compare {a} with {b}; values of that type are incomparable (values are ");
+            [before.as_bytes(), &shown, b" and ", &other, b")"].concat()
+        } else {
+            [format!("cannot compare {a} with {b}; values are ").as_bytes(), &shown, b" and ", &other].concat()
+        };
+        Error::new(ErrorKind::Eval, text)
     }
 
     /// `left + right`.

@@ -12,6 +12,7 @@ pub struct Shape {
     names: Box<[Symbol]>,
     positions: Box<[Pos]>,
     by_name: OnceLock<Box<[u32]>>,
+    bare: OnceLock<&'static Shape>,
 }
 
 impl Shape {
@@ -22,7 +23,7 @@ impl Shape {
     pub fn new(names: Box<[Symbol]>, positions: Box<[Pos]>) -> &'static Shape {
         assert_eq!(names.len(), positions.len());
         debug_assert!(names.windows(2).all(|w| w[0] < w[1]));
-        Box::leak(Box::new(Shape { names, positions, by_name: OnceLock::new() }))
+        Box::leak(Box::new(Shape { names, positions, by_name: OnceLock::new(), bare: OnceLock::new() }))
     }
 
     /// The shape of the empty set.
@@ -53,6 +54,14 @@ impl Shape {
     #[inline]
     pub fn positions(&self) -> &[Pos] {
         &self.positions
+    }
+
+    /// The shape of the same names without positions, made once by `make` when this one has any.
+    pub fn bare(&'static self, make: impl FnOnce(&'static Shape) -> &'static Shape) -> &'static Shape {
+        if self.positions.iter().all(|pos| !pos.is_some()) {
+            return self;
+        }
+        self.bare.get_or_init(|| make(self))
     }
 
     /// Index of a name.

@@ -114,6 +114,16 @@ impl Pos {
         self.0 != 0
     }
 
+    /// The position as a number, for values that carry one; meaningless outside this process.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The position of a number that [`Pos::number`] gave.
+    pub fn from_number(number: u32) -> Pos {
+        Pos(number)
+    }
+
     /// The text and byte offset this position names.
     pub fn file_offset(self) -> Option<(&'static SourceFile, u32)> {
         if self.0 == 0 {

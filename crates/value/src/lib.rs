@@ -8,6 +8,7 @@ mod error;
 #[allow(unsafe_code)]
 mod layout;
 mod literals;
+mod names;
 mod primop;
 
 pub use context::{Context, ContextBuilder};

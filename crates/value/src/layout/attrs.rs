@@ -293,6 +293,11 @@ fn intern_shape(names: Vec<Symbol>, positions: Vec<Pos>) -> &'static Shape {
     })
 }
 
+/// The shape of the same names without positions.
+fn bare(shape: &'static Shape) -> &'static Shape {
+    shape.bare(|shape| intern_shape(shape.names().to_vec(), vec![Pos::NONE; shape.len()]))
+}
+
 impl std::fmt::Debug for Attrs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map().entries(self.iter_by_name().map(|(name, _, value)| (name, value))).finish()
@@ -339,6 +344,11 @@ impl AttrsBuilder {
             self.entries.iter().map(|e| e.1).collect(),
         );
         AttrsBuilder::of_shape(shape, self.entries.iter().map(|e| e.2))
+    }
+
+    /// The set of a known shape's names without their positions, values in shape order.
+    pub fn of_names(shape: &'static Shape, values: impl Iterator<Item = Value>) -> Value {
+        AttrsBuilder::of_shape(bare(shape), values)
     }
 
     /// The set of a known shape with values in shape order; missing ones are `null`.

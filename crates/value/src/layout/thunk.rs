@@ -89,6 +89,18 @@ impl Thunk {
         Value::from_ptr(object, tag::THUNK)
     }
 
+    /// A new cell that holds an evaluated value.
+    pub fn ready(value: Value) -> Value {
+        debug_assert!(value.is_whnf());
+        let object = heap::alloc(2);
+        // SAFETY: two words were allocated (invariant 1).
+        unsafe {
+            object.write(header(kind::FORCED, 0, 0));
+            object.add(1).write(value.0);
+        }
+        Value::from_ptr(object, tag::THUNK)
+    }
+
     /// A cell that already failed: forcing it gives the error.
     #[cold]
     pub fn failed(error: Box<Error>) -> Value {
