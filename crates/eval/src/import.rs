@@ -61,7 +61,7 @@ impl Machine {
     /// Parses and lowers a file.
     pub fn load(&self, path: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
         let content = self.host().read_file(path).map_err(|e| self.host_error(e))?;
-        let file = SourceFile::register(Origin::File(path.as_bytes().to_vec()), content.bytes().to_vec());
+        let file = SourceFile::register_static(Origin::File(path.as_bytes().to_vec()), content.leak());
         let base = path.parent().unwrap_or_else(AbsPath::root);
         self.compile(file, &base, scope)
     }

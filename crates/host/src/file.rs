@@ -98,6 +98,12 @@ impl FileContent {
         &self.0.bytes
     }
 
+    /// The bytes for the rest of the process, not copied: for source texts, which live that long anyway.
+    pub fn leak(&self) -> &'static [u8] {
+        let kept: &'static FileContent = Box::leak(Box::new(self.clone()));
+        kept.bytes()
+    }
+
     /// The BLAKE3 of the bytes, computed on first use.
     pub fn digest(&self) -> Digest {
         *self.0.digest.get_or_init(|| Digest::of_content(&self.0.bytes))

@@ -50,7 +50,11 @@ impl SourceFile {
     /// # Panics
     /// When the position space (4 GiB of source in one process) is used up.
     pub fn register(origin: Origin, text: Vec<u8>) -> &'static SourceFile {
-        let text: &'static [u8] = Box::leak(text.into_boxed_slice());
+        SourceFile::register_static(origin, Box::leak(text.into_boxed_slice()))
+    }
+
+    /// As [`SourceFile::register`], for a text that lives as long as the process already.
+    pub fn register_static(origin: Origin, text: &'static [u8]) -> &'static SourceFile {
         let mut files = FILES.write().unwrap_or_else(|e| e.into_inner());
         let base = files.last().map_or(1, |f| f.base + f.text.len() as u32 + 1);
         let end = u64::from(base) + text.len() as u64 + 1;
