@@ -1,1 +1,15 @@
-//! firn-cli
+//! The command line: flags as typed ([`flags`]) → settings as resolved ([`settings`]) → one file per command ([`commands`]).
+//!
+//! [`program::main`] is the whole program. It runs as `firn COMMAND`, and through links named `nix-instantiate` and `nix` it
+//! takes those tools' command lines. Logic that a library user would want lives in the rooms above.
+
+pub mod arguments;
+pub mod commands;
+pub mod failure;
+pub mod flags;
+pub mod log;
+pub mod output;
+pub mod program;
+pub mod session;
+pub mod settings;
+pub mod statistics;

@@ -68,8 +68,16 @@ impl Machine {
 
     /// Parses and lowers a registered text; relative paths in it are relative to `base`.
     pub fn compile(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        let ast = self.parse(file, base)?;
-        firn_ir::lower(&ast, scope, &*self.shared, &mut Constants)
+        self.lowered(&self.parse(file, base)?, scope)
+    }
+
+    /// Fails if a name in the text has no meaning.
+    pub fn check_names(&self, ast: &firn_syntax::Ast) -> Result<()> {
+        self.lowered(ast, &[]).map(|_| ())
+    }
+
+    fn lowered(&self, ast: &firn_syntax::Ast, scope: &[Symbol]) -> Result<&'static Program<Value>> {
+        firn_ir::lower(ast, scope, &*self.shared, &mut Constants)
             .map_err(|e| Error::new(ErrorKind::UndefinedVar, e.message).at(e.pos))
     }
 

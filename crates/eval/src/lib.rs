@@ -4,7 +4,9 @@
 //! captures) and gives a value in weak head normal form; `delay` takes code in delayed position and gives a cell
 //! without evaluating anything. The machine knows no builtin by name: they come as a table.
 
+mod attr_path;
 mod attrs;
+mod auto_call;
 mod call;
 mod coerce;
 mod context;
@@ -18,6 +20,7 @@ mod import;
 mod machine;
 mod names;
 mod operators;
+mod packages;
 mod path_select;
 mod print;
 mod select;
@@ -33,6 +36,7 @@ pub use errors::{color_bytes, colored, missing_feature, show_type};
 pub use firn_value::{Error, ErrorKind, Result};
 pub use machine::{Builtin, Machine, PrimopFn, Shared};
 pub use names::Names;
+pub use packages::Package;
 pub use print::{OnError, PrintOptions, evaluated_value, print_ambiguous, print_value, show_location, try_print_value};
 pub use settings::{Features, Settings};
 pub use stats::Stats;

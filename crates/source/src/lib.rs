@@ -3,9 +3,11 @@
 //! Nothing here knows any syntax. Symbols and files live as long as the process: both are small beside what is
 //! evaluated from them, and a `'static` name can be handed to any thread without counting.
 
+pub mod diagnostics;
 mod file;
 mod symbol;
 mod symbol_map;
+pub mod terminal;
 
 pub use file::{Location, Origin, Pos, SourceFile};
 pub use symbol::Symbol;

@@ -5,6 +5,7 @@
 //! cheap to clone (every thunk it passes through remembers it), so message and trace are shared.
 
 use firn_source::Pos;
+use firn_source::diagnostics::{Diagnostic, Level, Step};
 use std::sync::Arc;
 
 /// A result of evaluation.
@@ -163,6 +164,17 @@ impl Error {
     /// The trace, outermost frame first.
     pub fn frames(&self) -> impl Iterator<Item = &Frame> {
         std::iter::successors(self.trace.as_deref(), |link| link.inner.as_deref()).map(|link| &link.frame)
+    }
+
+    /// The error as the user is told of it.
+    pub fn diagnostic(&self) -> Diagnostic<'_> {
+        Diagnostic {
+            level: Level::Error,
+            message: self.message(),
+            pos: self.pos(),
+            trace: self.frames().map(|f| Step { pos: f.pos, text: &f.text, always: f.always }).collect(),
+            suggestions: self.suggestions(),
+        }
     }
 
     /// Whether `tryEval` catches it.

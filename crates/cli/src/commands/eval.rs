@@ -1,0 +1,180 @@
+//! `firn eval`, which is `nix eval`: the value of an expression or of an attribute of it, printed for people or programs.
+
+use super::{help, render};
+use crate::arguments::{Word, Words};
+use crate::failure::Failure;
+use crate::flags::Flags;
+use crate::program::Invocation;
+use crate::session::Session;
+use crate::settings::{self, host_failure};
+use crate::statistics;
+use firn_eval::{Coercion, Error, ErrorKind, OnError, PrintOptions, colored, try_print_value};
+use firn_host::AbsPath;
+use firn_source::{Pos, Symbol};
+use firn_value::Value;
+use std::io::IsTerminal;
+
+/// The command line as typed.
+#[derive(Debug, Default)]
+struct Typed {
+    file: Option<Vec<u8>>,
+    expression: Option<Vec<u8>>,
+    installable: Option<Vec<u8>>,
+    apply: Option<Vec<u8>>,
+    write_to: Option<Vec<u8>>,
+    raw: bool,
+    json: bool,
+    pretty: Option<bool>,
+}
+
+/// Runs the command.
+pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> Result<(), Failure> {
+    let mut typed = Typed::default();
+    while let Some(word) = words.next_word() {
+        match word {
+            Word::Argument(installable) if typed.installable.is_none() => typed.installable = Some(installable),
+            Word::Argument(other) => {
+                return Err(Failure::usage("unexpected argument '", &other, "'"));
+            }
+            Word::Flag(flag) if flag == b"--help" => return help::eval(invocation),
+            Word::Flag(flag) if flag == b"--version" => return help::version(invocation),
+            Word::Flag(flag) => {
+                let known = typed.read(&flag, &mut words, &mut flags)? || flags.read(&flag, &mut words)?;
+                if !known {
+                    return Err(Failure::usage("unrecognised flag '", &flag, "'"));
+                }
+            }
+        }
+    }
+    invocation.log.set_verbosity(flags.verbosity);
+    if typed.file.is_some() && typed.expression.is_some() {
+        return Err(Failure::Usage(b"'--file' and '--expr' are exclusive".to_vec()));
+    }
+    let log = invocation.log.clone();
+    // NIX: an expression on the command line is evaluated purely, a file is not.
+    let resolved = settings::resolve(&*invocation.host, &flags, typed.file.is_none(), &|text| log.warn(text))?;
+    if typed.file.is_some() && resolved.pure_by_name && resolved.eval.pure_eval {
+        return Err(Failure::Usage(b"'--file' is not compatible with '--pure-eval'".to_vec()));
+    }
+    if typed.raw && typed.json {
+        return Err(Failure::Usage(b"--raw and --json are mutually exclusive".to_vec()));
+    }
+    let session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
+    let (value, pos) = typed.value(&session)?;
+    typed.print(invocation, &session, value, pos)?;
+    statistics::print(&session.machine, &*invocation.host, &invocation.log)
+}
+
+impl Typed {
+    fn read(&mut self, flag: &[u8], words: &mut Words, flags: &mut Flags) -> Result<bool, Failure> {
+        let one = |words: &mut Words| words.values::<1>(flag).map(|[value]| Some(value));
+        match flag {
+            b"--file" | b"-f" => self.file = one(words)?,
+            b"--expr" => self.expression = one(words)?,
+            b"--apply" => self.apply = one(words)?,
+            b"--write-to" => self.write_to = one(words)?,
+            b"--raw" => self.raw = true,
+            b"--json" => self.json = true,
+            b"--pretty" => self.pretty = Some(true),
+            b"--no-pretty" => self.pretty = Some(false),
+            b"--read-only" => flags.read_only = true,
+            b"--print-build-logs" | b"-L" | b"--offline" | b"--no-net" | b"--refresh" | b"--repair" | b"--debugger" => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The value that the command line names, and where it was defined.
+    fn value(&self, session: &Session) -> Result<(Value, Pos), Failure> {
+        let source = match (&self.file, &self.expression) {
+            (Some(file), _) if file == b"-" => session.stdin_expression()?,
+            (Some(file), _) => {
+                let path = session.file_argument(file)?;
+                return self.selected(session, session.machine.import(&path, Pos::NONE)?);
+            }
+            (None, Some(text)) => session.expression(text)?,
+            (None, None) => {
+                let named = self.installable.as_deref().unwrap_or(b".");
+                let shown = colored(String::from_utf8_lossy(named));
+                let message = format!("cannot evaluate '{shown}': flakes are not supported yet (use '--file' or '--expr')");
+                return Err(Failure::error(message));
+            }
+        };
+        self.selected(session, session.evaluate(source)?)
+    }
+
+    fn selected(&self, session: &Session, root: Value) -> Result<(Value, Pos), Failure> {
+        let machine = &session.machine;
+        // What follows `^` names outputs, which do not change the value.
+        let path = self.installable.as_deref().unwrap_or_default().split(|&b| b == b'^').next().unwrap_or_default();
+        let path = if path == b"." { b"" } else { path };
+        let (cell, pos) = machine.find_along(path, session.arguments, root)?;
+        let value = machine.force(cell, pos)?;
+        let Some(text) = &self.apply else {
+            return Ok((value, pos));
+        };
+        let function = session.evaluate(session.expression(text)?)?;
+        Ok((machine.call(function, &[value], Pos::NONE)?, pos))
+    }
+
+    fn print(&self, invocation: &mut Invocation, session: &Session, value: Value, pos: Pos) -> Result<(), Failure> {
+        let machine = &session.machine;
+        if let Some(path) = &self.write_to {
+            let path = session.here()?.join(path).map_err(host_failure)?;
+            if machine.host().path_exists(&path, false).unwrap_or(false) {
+                return Err(Failure::error(format!("path '{}' already exists", colored(&path))));
+            }
+            return write(session, value, pos, &path);
+        }
+        if self.raw {
+            let context = "while generating the eval command output";
+            let string = machine.coerce_to_string(value, Pos::NONE, context, Coercion::INTERPOLATE)?;
+            return invocation.output.write(string.as_str().map_or(&[], |s| s.bytes()));
+        }
+        let mut text = Vec::new();
+        if self.json {
+            text = render::json(session, value)?;
+            if self.pretty.unwrap_or_else(|| std::io::stdout().is_terminal()) {
+                text = render::indented(&text);
+            }
+        } else {
+            let options = PrintOptions { force: true, derivation_paths: true, errors: OnError::Throw, ..Default::default() };
+            try_print_value(machine, value, &options, &mut text)?;
+        }
+        invocation.output.line(&text)
+    }
+}
+
+/// Writes a string as a file and a set as a directory of such.
+fn write(session: &Session, cell: Value, pos: Pos, path: &AbsPath) -> Result<(), Failure> {
+    let machine = &session.machine;
+    let value = machine.force(cell, pos)?;
+    let told =
+        |error: std::io::Error| Failure::error(format!("writing '{}': {}", colored(path), firn_host::Errno::from(error)));
+    if let Some(string) = value.as_str() {
+        return std::fs::write(path.as_path(), string.bytes()).map_err(told);
+    }
+    let Some(set) = value.as_attrs() else {
+        let place =
+            pos.resolve().map_or_else(|| "«none»:0".to_owned(), |at| String::from_utf8_lossy(&at.show()).into_owned());
+        let message = format!("value at '{}' is not a string or an attribute set", colored(place));
+        return Err(Error::new(ErrorKind::Type, message).into());
+    };
+    std::fs::create_dir(path.as_path()).map_err(told)?;
+    for (name, pos, cell) in set.iter_by_name() {
+        write_entry(session, name, pos, cell, path).map_err(|failure| match failure {
+            Failure::Error(e) => e.trace(pos, format!("while evaluating the attribute '{}'", colored(name))).into(),
+            other => other,
+        })?;
+    }
+    Ok(())
+}
+
+fn write_entry(session: &Session, name: Symbol, pos: Pos, cell: Value, dir: &AbsPath) -> Result<(), Failure> {
+    let bytes = name.as_bytes();
+    // Nix refuses the first two; the others would leave the directory just the same.
+    if matches!(bytes, b"." | b"..") || bytes.is_empty() || bytes.contains(&b'/') {
+        return Err(Failure::error(format!("invalid file name '{}'", colored(name))));
+    }
+    write(session, cell, pos, &dir.join(bytes).map_err(host_failure)?)
+}

@@ -1,0 +1,138 @@
+//! Help and versions.
+
+use crate::arguments::{Word, Words};
+use crate::failure::Failure;
+use crate::program::Invocation;
+
+/// The version of Nix whose language and tools firn gives.
+const NIX_VERSION: &str = "2.35.2";
+
+const OVERVIEW: &str = "\
+firn evaluates the Nix language.
+
+Usage: firn COMMAND [FLAG…] [ARGUMENT…]
+
+Commands:
+  instantiate   print values, syntax trees or derivations, as nix-instantiate does
+  eval          print the value of an expression or file, as nix eval does
+  help          show this text, or that of a command
+
+Through a link named nix-instantiate or nix, firn takes the command line of that tool.
+
+Flags of every command:
+  -I ENTRY                    add to the search path: DIRECTORY or NAME=DIRECTORY
+  --arg NAME EXPR             pass a value to functions that are called automatically
+  --argstr NAME TEXT          the same for a string (also --arg-from-file, --arg-from-stdin)
+  --option NAME VALUE         set a setting, as nix.conf would
+  --NAME VALUE, --NAME        the same: every setting is a flag, with --no-NAME for
+  --no-NAME, --extra-NAME       switches and --extra-NAME for lists
+  --impure                    allow what pure evaluation refuses
+  --show-trace                show the whole trace of an error
+  -v, --quiet                 say more, say less
+  --help, --version
+
+Settings are read from nix.conf, the user's nix.conf and NIX_CONFIG; NIX_PATH gives the search path;
+NIX_SHOW_STATS=1 prints what evaluation cost.
+
+Examples:
+  firn eval --expr '1 + 1'
+  firn eval -f ./default.nix packages.hello.name
+  firn instantiate --eval --strict --json -E '{ a = [ 1 2 ]; }'
+  firn instantiate '<nixpkgs>' -A hello
+";
+
+const INSTANTIATE: &str = "\
+firn instantiate prints values, syntax trees or derivations, as nix-instantiate does.
+
+Usage: firn instantiate [FLAG…] [FILE…]
+
+Without a file it reads ./default.nix; `-` is standard input; `<name>` is looked up in the search path.
+
+What to do:
+  (nothing)              print the store paths of the derivations found
+  --eval                 print the value
+  --parse                print the syntax tree
+  --find-file            print where the search path has each name
+
+Flags:
+  -E, --expr             the arguments are expressions, not files
+  -A, --attr PATH        take this attribute (a.b, or a.0 into a list); may be repeated
+  --strict               evaluate everything in the value, not only its outside
+  --json, --xml, --raw   print in that form
+  --no-location          leave positions out of XML
+  --dry-run              write nothing to the store
+  --read-write-mode      write to the store even with --eval
+  --add-root PATH        make a garbage collector root (--indirect is accepted)
+  --store URL, --eval-store URL
+
+Flags of every command are listed by firn --help.
+
+Examples:
+  firn instantiate --eval -E '{ x, y ? 2 }: x + y' --arg x 40
+  firn instantiate --eval --strict ./release.nix -A versions
+  firn instantiate --parse -E 'a: a.b or 1'
+  firn instantiate --find-file nixpkgs
+";
+
+const EVAL: &str = "\
+firn eval prints the value of an expression or file, as nix eval does.
+
+Usage: firn eval (--expr EXPR | --file FILE) [FLAG…] [PATH]
+
+PATH is an attribute path (a.b, or a.0 into a list). An expression is evaluated purely unless --impure is given, a
+file never. Flakes (FLAKE#ATTR) are not supported yet.
+
+Flags:
+  --expr EXPR            the expression
+  -f, --file FILE        the file; `-` is standard input, `<name>` is looked up in the search path
+  --apply FUNCTION       print FUNCTION applied to the value
+  --json                 print JSON (--pretty lays it out, as on a terminal; --no-pretty does not)
+  --raw                  print a string without quotes and newline
+  --write-to PATH        write a string as a file, a set of them as a directory
+  --read-only            write nothing to the store
+
+Flags of every command are listed by firn --help.
+
+Examples:
+  firn eval --expr 'builtins.map (x: x * x) [ 1 2 3 ]'
+  firn eval -f '<nixpkgs>' --raw hello.name
+  firn eval --json -f ./default.nix meta --apply builtins.attrNames
+";
+
+fn print(invocation: &mut Invocation, text: &str) -> Result<(), Failure> {
+    invocation.output.write(text.as_bytes())
+}
+
+/// What the program does.
+pub fn overview(invocation: &mut Invocation) -> Result<(), Failure> {
+    print(invocation, OVERVIEW)
+}
+
+/// What `instantiate` does.
+pub fn instantiate(invocation: &mut Invocation) -> Result<(), Failure> {
+    print(invocation, INSTANTIATE)
+}
+
+/// What `eval` does.
+pub fn eval(invocation: &mut Invocation) -> Result<(), Failure> {
+    print(invocation, EVAL)
+}
+
+/// `firn help [COMMAND]`.
+pub fn topic(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure> {
+    match words.next_word() {
+        None => overview(invocation),
+        Some(Word::Argument(name)) if name == b"instantiate" => instantiate(invocation),
+        Some(Word::Argument(name)) if name == b"eval" => eval(invocation),
+        Some(Word::Argument(name) | Word::Flag(name)) => Err(Failure::usage("'", &name, "' is not a recognised command")),
+    }
+}
+
+/// The version, in the form of the tool that firn is called as.
+pub fn version(invocation: &mut Invocation) -> Result<(), Failure> {
+    let text = match invocation.tool {
+        Some(tool) => format!("{tool} (Nix) {NIX_VERSION}\n"),
+        None => format!("firn {} (language of Nix {NIX_VERSION})\n", env!("CARGO_PKG_VERSION")),
+    };
+    print(invocation, &text)
+}

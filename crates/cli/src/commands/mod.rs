@@ -1,0 +1,6 @@
+//! The commands, one file each.
+
+pub mod eval;
+pub mod help;
+pub mod instantiate;
+mod render;

@@ -1,0 +1,66 @@
+//! Standard error: messages filtered for what it is connected to, warnings hidden where the user asked for quiet.
+
+use firn_host::Host;
+use firn_source::diagnostics::{Diagnostic, Level};
+use firn_source::terminal::filter_escapes;
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// Where the user is told things.
+#[derive(Debug)]
+pub struct Log {
+    plain: bool,
+    verbosity: AtomicI32,
+    full_traces: AtomicBool,
+}
+
+/// Warnings are shown from this verbosity on.
+const WARNINGS: i32 = 1;
+
+impl Log {
+    /// Colours only on a terminal that has them and a user who wants them.
+    pub fn new(host: &dyn Host) -> Log {
+        let unwanted = host.env(b"NO_COLOR").is_some() || host.env(b"NOCOLOR").is_some();
+        let dumb = host.env(b"TERM").is_none_or(|terminal| &*terminal == b"dumb");
+        let plain = unwanted || dumb || !std::io::stderr().is_terminal();
+        Log { plain, verbosity: AtomicI32::new(WARNINGS), full_traces: AtomicBool::new(false) }
+    }
+
+    /// How much the user wants to hear.
+    pub fn set_verbosity(&self, verbosity: i32) {
+        self.verbosity.store(verbosity, Ordering::Relaxed);
+    }
+
+    /// Whether errors are shown with their whole trace.
+    pub fn set_full_traces(&self, full: bool) {
+        self.full_traces.store(full, Ordering::Relaxed);
+    }
+
+    /// A warning.
+    pub fn warn(&self, message: &[u8]) {
+        self.say(&Diagnostic::message(Level::Warning, message));
+    }
+
+    /// An error or warning.
+    pub fn say(&self, diagnostic: &Diagnostic<'_>) {
+        if diagnostic.level == Level::Error || self.verbosity.load(Ordering::Relaxed) >= WARNINGS {
+            self.line(&diagnostic.render(self.full_traces.load(Ordering::Relaxed)));
+        }
+    }
+
+    /// A line of text.
+    pub fn line(&self, text: &[u8]) {
+        self.write(&[text, b"\n"].concat());
+    }
+
+    /// Text that ends its own lines, as the machine writes it.
+    pub fn write(&self, text: &[u8]) {
+        let quiet = self.verbosity.load(Ordering::Relaxed) < WARNINGS;
+        let text = filter_escapes(text, self.plain);
+        if quiet && (text.starts_with(b"warning:") || text.starts_with(b"evaluation warning:")) {
+            return;
+        }
+        // A closed standard error is no reason to fail.
+        let _ = std::io::stderr().write_all(&text);
+    }
+}

@@ -1,0 +1,37 @@
+//! Standard output, buffered. A reader that went away ends the program quietly; any other failure is told.
+
+use crate::failure::Failure;
+use std::io::{ErrorKind, Write};
+
+/// What a command prints.
+#[derive(Debug, Default)]
+pub struct Output {
+    buffer: Vec<u8>,
+}
+
+/// More than this is written before the command ends.
+const LIMIT: usize = 1 << 16;
+
+impl Output {
+    /// Adds text.
+    pub fn write(&mut self, text: &[u8]) -> Result<(), Failure> {
+        self.buffer.extend_from_slice(text);
+        if self.buffer.len() > LIMIT { self.flush() } else { Ok(()) }
+    }
+
+    /// Adds a line.
+    pub fn line(&mut self, text: &[u8]) -> Result<(), Failure> {
+        self.write(text)?;
+        self.write(b"\n")
+    }
+
+    /// Writes what is there.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        let text = std::mem::take(&mut self.buffer);
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(&text).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => Failure::Exit(1),
+            _ => Failure::error(format!("writing to standard output: {}", firn_host::Errno::from(error))),
+        })
+    }
+}

@@ -1,0 +1,122 @@
+//! The program: which tool it is called as, the thread it runs on, and how it ends.
+
+use crate::arguments::{Word, Words};
+use crate::commands::{eval, help, instantiate};
+use crate::failure::Failure;
+use crate::flags::Flags;
+use crate::log::Log;
+use crate::output::Output;
+use firn_eval::{Error, ErrorKind};
+use firn_host::{RealHost, RealWorld};
+use std::os::unix::ffi::OsStringExt;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Evaluation recurses deeply; beyond this the stack grows in segments.
+const STACK: usize = 64 << 20;
+
+/// What a command is given.
+pub struct Invocation {
+    /// How the user called the program, for the pointer to the help.
+    pub called: Vec<u8>,
+    /// The tool whose `--version` is asked for; firn itself if none.
+    pub tool: Option<&'static str>,
+    /// The world outside.
+    pub host: Arc<RealHost>,
+    /// Standard error.
+    pub log: Arc<Log>,
+    /// Standard output.
+    pub output: Output,
+}
+
+/// Runs the program with the arguments of the process.
+pub fn main() -> ExitCode {
+    let words: Vec<Vec<u8>> = std::env::args_os().map(OsStringExt::into_vec).collect();
+    let thread = std::thread::Builder::new().name("firn".to_owned()).stack_size(STACK);
+    match thread.spawn(move || run(words)).map(std::thread::JoinHandle::join) {
+        Ok(Ok(status)) => ExitCode::from(status),
+        // The panic has been told; this status is not one that evaluation gives.
+        Ok(Err(_)) => ExitCode::from(101),
+        Err(error) => {
+            eprintln!("error: cannot start a thread: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: Vec<Vec<u8>>) -> u8 {
+    let host = Arc::new(RealHost::new(RealWorld));
+    let log = Arc::new(Log::new(&*host));
+    let mut words = words.into_iter();
+    let called = words.next().unwrap_or_else(|| b"firn".to_vec());
+    let mut invocation = Invocation { called, tool: None, host, log, output: Output::default() };
+    let result = dispatch(&mut invocation, Words::new(words));
+    // What was printed before a failure stays printed.
+    let result = result.and(invocation.output.flush()).or_else(|failure| invocation.output.flush().and(Err(failure)));
+    let status = result.map_or_else(|failure| tell(&invocation, failure), |()| 0);
+    // Values live as long as the process; taking tables apart one by one would only cost time.
+    std::process::exit(status.into())
+}
+
+/// Tells of a failure; the exit status.
+fn tell(invocation: &Invocation, failure: Failure) -> u8 {
+    match failure {
+        Failure::Exit(status) => status,
+        Failure::Error(error) => {
+            invocation.log.say(&error.diagnostic());
+            error.status()
+        }
+        Failure::Usage(message) => {
+            invocation.log.say(&Error::new(ErrorKind::Host, message).diagnostic());
+            let try_help = [b"Try '", &invocation.called[..], b" --help' for more information."].concat();
+            invocation.log.line(&try_help);
+            1
+        }
+    }
+}
+
+fn dispatch(invocation: &mut Invocation, words: Words) -> Result<(), Failure> {
+    let name = invocation.called.rsplit(|&b| b == b'/').next().unwrap_or_default();
+    match name {
+        b"nix-instantiate" => {
+            invocation.tool = Some("nix-instantiate");
+            instantiate::run(invocation, words, Flags::new())
+        }
+        b"nix" => {
+            invocation.tool = Some("nix");
+            command(invocation, words)
+        }
+        _ => command(invocation, words),
+    }
+}
+
+/// Reads flags up to the command's name.
+fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure> {
+    let mut flags = Flags::new();
+    while let Some(word) = words.next_word() {
+        let name = match word {
+            Word::Argument(name) => name,
+            Word::Flag(flag) if flag == b"--help" => return help::overview(invocation),
+            Word::Flag(flag) if flag == b"--version" => return help::version(invocation),
+            Word::Flag(flag) => {
+                if !flags.read(&flag, &mut words)? {
+                    return Err(Failure::usage("unrecognised flag '", &flag, "'"));
+                }
+                continue;
+            }
+        };
+        return match (&name[..], invocation.tool) {
+            (b"instantiate", None) => {
+                invocation.called.extend_from_slice(b" instantiate");
+                instantiate::run(invocation, words, flags)
+            }
+            (b"eval", _) => eval::run(invocation, words, flags),
+            (b"help", _) => help::topic(invocation, words),
+            _ => Err(Failure::usage("'", &name, "' is not a recognised command")),
+        };
+    }
+    if invocation.tool.is_none() {
+        return help::overview(invocation);
+    }
+    Err(Failure::Usage(b"no subcommand specified".to_vec()))
+}

@@ -1,0 +1,184 @@
+//! One run: the host as the settings allow it to be seen, the machine with its builtins, the automatic arguments, and the
+//! ways in which a command names an expression.
+
+use crate::failure::Failure;
+use crate::flags::{Argument, Flags};
+use crate::log::Log;
+use crate::settings::{Resolved, host_failure};
+use firn_eval::{Machine, Shared};
+use firn_host::{AbsPath, EntrySource, Found, Host, HostError, Mode, PseudoUrl, RealHost, Restricted};
+use firn_source::{Origin, Pos, SourceFile, Symbol};
+use firn_value::{Attrs, AttrsBuilder, Context, Thunk, Value};
+use std::io::Read;
+use std::sync::{Arc, Mutex};
+
+/// A machine and what the command line said about it.
+#[derive(Debug)]
+pub struct Session {
+    /// The machine.
+    pub machine: Machine,
+    /// Settings of the run; those of evaluation are the machine's.
+    pub resolved: Resolved,
+    /// Arguments for functions that are called automatically.
+    pub arguments: Attrs,
+    log: Arc<Log>,
+}
+
+/// A host that refuses; builtins that make store paths find it among the machine's extensions and allow them.
+pub type Fence = Restricted<Arc<dyn Host>>;
+
+/// Search path entries: local ones are looked up, each warning is given once.
+struct Entries<'a> {
+    log: &'a Log,
+    said: Mutex<Vec<Vec<u8>>>,
+}
+
+impl EntrySource for Entries<'_> {
+    fn fetch(&self, _url: PseudoUrl<'_>) -> Result<Option<AbsPath>, HostError> {
+        Ok(None)
+    }
+
+    fn warn(&self, message: &[u8]) {
+        let mut said = self.said.lock().unwrap_or_else(|e| e.into_inner());
+        if !said.iter().any(|earlier| earlier == message) {
+            self.log.warn(message);
+            said.push(message.to_vec());
+        }
+    }
+}
+
+impl Session {
+    /// Makes the machine.
+    pub fn start(host: &Arc<RealHost>, flags: &Flags, resolved: Resolved, log: &Arc<Log>) -> Result<Session, Failure> {
+        log.set_full_traces(resolved.eval.show_trace);
+        let fence = fenced(host, &resolved, log)?;
+        let seen: Arc<dyn Host> = match &fence {
+            Some(fence) => fence.clone(),
+            None => host.clone(),
+        };
+        let mut shared = Shared::new(resolved.eval.clone(), seen);
+        let sink = log.clone();
+        shared.log = Mutex::new(Box::new(move |text| sink.write(text)));
+        if let Some(fence) = fence {
+            shared.extensions.set(fence);
+        }
+        firn_builtins::install(&mut shared);
+        let machine = Machine::new(Arc::new(shared));
+        let mut session = Session { machine, resolved, arguments: empty(), log: log.clone() };
+        session.arguments = session.automatic_arguments(flags)?;
+        Ok(session)
+    }
+
+    fn automatic_arguments(&self, flags: &Flags) -> Result<Attrs, Failure> {
+        let mut set = AttrsBuilder::with_capacity(flags.arguments.len());
+        for (name, argument) in &flags.arguments {
+            let text = |bytes: &[u8]| Value::string(bytes, Context::EMPTY);
+            let value = match argument {
+                Argument::Expression(source) => {
+                    let file = SourceFile::register(Origin::Expression, source.clone());
+                    let program = self.machine.compile(file, &self.here()?, &[])?;
+                    Thunk::suspend(&program.body).value()
+                }
+                Argument::Text(bytes) => text(bytes),
+                Argument::File(path) => text(&self.read_for_user(path)?),
+                Argument::Stdin => text(&read_stdin()?),
+            };
+            set.push(Symbol::intern(name), Pos::NONE, value);
+        }
+        Ok(set.finish().as_attrs().unwrap_or_else(empty))
+    }
+
+    /// A file that the user names for its content, not as an expression: links are followed, nothing is refused.
+    fn read_for_user(&self, path: &[u8]) -> Result<Vec<u8>, Failure> {
+        let host = self.machine.host();
+        let path = self.here()?.join(path).map_err(host_failure)?;
+        let real = host.resolve_symlinks(&path, firn_host::Follow::Full).map_err(host_failure)?;
+        Ok(host.read_file(&real).map_err(host_failure)?.bytes().to_vec())
+    }
+
+    /// The current directory.
+    pub fn here(&self) -> Result<AbsPath, Failure> {
+        self.machine.host().current_dir().map_err(host_failure)
+    }
+
+    /// Where the search path has a name.
+    pub fn find_file(&self, name: &[u8]) -> Result<AbsPath, Failure> {
+        let entries = Entries { log: &self.log, said: Mutex::default() };
+        match self.machine.host().find_file(&self.resolved.search, name, &entries) {
+            Ok(Found::Path(path)) => Ok(path),
+            Ok(Found::Builtin(path)) => {
+                let shown = [b"'<nix", path.as_bytes(), b">' has no physical path"].concat();
+                Err(Failure::error(shown))
+            }
+            Err(error) => Err(Failure::Error(self.machine.host_error(error))),
+        }
+    }
+
+    /// The path that a file argument stands for: `<name>` is searched, anything else is a path.
+    pub fn file_argument(&self, argument: &[u8]) -> Result<AbsPath, Failure> {
+        if PseudoUrl::parse(argument).is_some() {
+            let shown = String::from_utf8_lossy(argument);
+            return Err(Failure::error(format!(
+                "cannot fetch '{}': fetching is not supported yet",
+                firn_eval::colored(shown)
+            )));
+        }
+        match argument {
+            [b'<', name @ .., b'>'] if !name.is_empty() => self.find_file(name),
+            path => self.here()?.join(path).map_err(host_failure),
+        }
+    }
+
+    /// Registers an expression given on the command line; the text and the directory it is seen from.
+    pub fn expression(&self, text: &[u8]) -> Result<(&'static SourceFile, AbsPath), Failure> {
+        Ok((SourceFile::register(Origin::Expression, text.to_vec()), self.here()?))
+    }
+
+    /// Registers the expression on standard input.
+    pub fn stdin_expression(&self) -> Result<(&'static SourceFile, AbsPath), Failure> {
+        Ok((SourceFile::register(Origin::Stdin, read_stdin()?), self.here()?))
+    }
+
+    /// Registers the expression in a file (a directory stands for its `default.nix`).
+    pub fn file_expression(&self, argument: &[u8]) -> Result<(&'static SourceFile, AbsPath), Failure> {
+        let path = self.file_argument(argument)?;
+        let host = self.machine.host();
+        let fail = |error| Failure::Error(self.machine.host_error(error));
+        let path = host.resolve_expr_path(&path).map_err(fail)?;
+        let content = host.read_file(&path).map_err(fail)?;
+        let base = path.parent().unwrap_or_else(AbsPath::root);
+        Ok((SourceFile::register(Origin::File(path.as_bytes().to_vec()), content.bytes().to_vec()), base))
+    }
+
+    /// The value of a registered expression.
+    pub fn evaluate(&self, (file, base): (&'static SourceFile, AbsPath)) -> Result<Value, Failure> {
+        let program = self.machine.compile(file, &base, &[])?;
+        Ok(self.machine.run_program(program, &[])?)
+    }
+}
+
+fn empty() -> Attrs {
+    Attrs::empty().as_attrs().expect("the empty set is a set")
+}
+
+/// The fence that pure or restricted evaluation looks through.
+fn fenced(host: &Arc<RealHost>, resolved: &Resolved, log: &Log) -> Result<Option<Arc<Fence>>, Failure> {
+    let mode = match (resolved.eval.pure_eval, resolved.eval.restrict_eval) {
+        (true, _) => Mode::Pure,
+        (false, true) => Mode::Restricted,
+        (false, false) => return Ok(None),
+    };
+    let uris = resolved.eval.allowed_uris.iter().map(|uri| uri.clone().into_bytes()).collect();
+    let inner: Arc<dyn Host> = host.clone();
+    let fence = Restricted::new(inner, mode, uris);
+    fence.allow_search_path(&resolved.search, &Entries { log, said: Mutex::default() }).map_err(host_failure)?;
+    Ok(Some(Arc::new(fence)))
+}
+
+fn read_stdin() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    match std::io::stdin().lock().read_to_end(&mut bytes) {
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(Failure::error(format!("reading from standard input: {}", firn_host::Errno::from(error)))),
+    }
+}

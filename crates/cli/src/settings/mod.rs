@@ -1,0 +1,163 @@
+//! Settings as resolved: `nix.conf`, the user's files, `NIX_CONFIG`, then the flags, each over the ones before.
+
+pub mod config;
+mod file;
+pub mod table;
+
+use crate::failure::Failure;
+use crate::flags::Flags;
+use config::Config;
+use firn_eval::{Features, Settings};
+use firn_host::{AbsPath, DefaultPaths, Host, SearchEntry, SearchPath};
+use firn_syntax::Lint;
+
+/// Everything that a command needs to know before it begins.
+#[derive(Debug)]
+pub struct Resolved {
+    /// What the machine is told.
+    pub eval: Settings,
+    /// The search path.
+    pub search: SearchPath,
+    /// The store that derivations are written to, if one is named.
+    pub store: Option<Vec<u8>>,
+    /// Nothing is written to the store.
+    pub read_only: bool,
+    /// Whether pure evaluation was asked for by name.
+    pub pure_by_name: bool,
+}
+
+/// Reads the files and applies the flags. `pure` is the command's own idea of pure evaluation.
+pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8])) -> Result<Resolved, Failure> {
+    let mut config = Config::default();
+    file::read_all(host, &mut config, warn)?;
+    for given in &flags.overrides {
+        match config.set(&given.name, &given.value, warn) {
+            Err(message) if given.by_option => warn(&message),
+            Err(message) => return Err(Failure::Usage(message)),
+            Ok(()) => {}
+        }
+    }
+    config.warn_unknown(warn);
+    for feature in &flags.needs {
+        config.require_feature(feature)?;
+    }
+    let named_pure = config.flag("pure-eval");
+    let pure_eval = !flags.impure && named_pure.unwrap_or(pure);
+    let restrict_eval = config.flag("restrict-eval").unwrap_or(false);
+    let search = if pure_eval {
+        SearchPath { pure: true, ..SearchPath::default() }
+    } else {
+        search_path(host, flags, &config, restrict_eval)?
+    };
+    let eval = eval_settings(host, &config, pure_eval, restrict_eval, &search);
+    Ok(Resolved {
+        eval,
+        search,
+        store: config.text("store").map(<[u8]>::to_vec).or_else(|| non_empty(host, b"NIX_REMOTE")),
+        read_only: flags.read_only,
+        pure_by_name: named_pure == Some(true),
+    })
+}
+
+fn non_empty(host: &dyn Host, name: &[u8]) -> Option<Vec<u8>> {
+    host.env(name).filter(|value| !value.is_empty()).map(|value| value.to_vec())
+}
+
+fn search_path(host: &dyn Host, flags: &Flags, config: &Config, restricted: bool) -> Result<SearchPath, Failure> {
+    let setting: Vec<SearchEntry> = config.words("nix-path").map(SearchEntry::parse).collect();
+    let defaults = if restricted { None } else { default_paths(host, config) };
+    SearchPath::of_run(host, &flags.include, &setting, defaults.as_ref()).map_err(host_failure)
+}
+
+/// Where channels lie; none where there is no home to look in.
+fn default_paths(host: &dyn Host, config: &Config) -> Option<DefaultPaths> {
+    let home = AbsPath::new(&host.home().ok()?).ok()?;
+    let def_expr = if config.flag("use-xdg-base-directories").unwrap_or(false) {
+        let state = match non_empty(host, b"XDG_STATE_HOME") {
+            Some(dir) => AbsPath::new(&dir).ok()?,
+            None => home.beneath(b".local/state").ok()?,
+        };
+        state.beneath(b"nix/defexpr").ok()?
+    } else {
+        home.beneath(b".nix-defexpr").ok()?
+    };
+    let state_dir = non_empty(host, b"NIX_STATE_DIR").unwrap_or_else(|| b"/nix/var/nix".to_vec());
+    Some(DefaultPaths { def_expr, state_dir: AbsPath::new(&state_dir).ok()? })
+}
+
+/// An error of the outside world that stops a command before evaluation begins.
+pub fn host_failure(error: firn_host::HostError) -> Failure {
+    Failure::error(error.to_bytes())
+}
+
+fn eval_settings(host: &dyn Host, config: &Config, pure_eval: bool, restrict_eval: bool, search: &SearchPath) -> Settings {
+    let defaults = Settings::default();
+    let flag = |name: &str, default: bool| config.flag(name).unwrap_or(default);
+    let text = |name: &str| config.text(name).filter(|t| !t.is_empty()).map(|t| String::from_utf8_lossy(t).into_owned());
+    let abort_on_warn = non_empty(host, b"NIX_ABORT_ON_WARN").is_some_and(|v| matches!(&v[..], b"1" | b"yes" | b"true"));
+    let store_dir = non_empty(host, b"NIX_STORE_DIR").or_else(|| non_empty(host, b"NIX_STORE"));
+    Settings {
+        max_call_depth: config.number("max-call-depth").map_or(defaults.max_call_depth, |n| n.min(u32::MAX.into()) as u32),
+        pure_eval,
+        restrict_eval,
+        system: text("eval-system").or_else(|| text("system")).unwrap_or_else(this_system),
+        store_dir: store_dir.map_or(defaults.store_dir, |dir| String::from_utf8_lossy(&dir).into_owned()),
+        show_trace: flag("show-trace", false),
+        trace_verbose: flag("trace-verbose", false),
+        abort_on_warn: flag("abort-on-warn", abort_on_warn),
+        allow_import_from_derivation: flag("allow-import-from-derivation", true),
+        nix_path: search.entries.iter().map(entry_text).collect(),
+        features: features(config),
+        syntax: syntax_features(config),
+        allowed_uris: config.words("allowed-uris").map(|uri| String::from_utf8_lossy(uri).into_owned()).collect(),
+    }
+}
+
+fn entry_text(entry: &SearchEntry) -> Vec<u8> {
+    if entry.prefix.is_empty() { entry.path.to_vec() } else { [&entry.prefix[..], b"=", &entry.path].concat() }
+}
+
+fn features(config: &Config) -> Features {
+    let has = |name| config.has_feature(name);
+    Features {
+        flakes: has("flakes"),
+        fetch_tree: has("fetch-tree"),
+        fetch_closure: has("fetch-closure"),
+        dynamic_derivations: has("dynamic-derivations"),
+        ca_derivations: has("ca-derivations"),
+        impure_derivations: has("impure-derivations"),
+        parse_toml_timestamps: has("parse-toml-timestamps"),
+        blake3_hashes: has("blake3-hashes"),
+        git_hashing: has("git-hashing"),
+    }
+}
+
+fn syntax_features(config: &Config) -> firn_syntax::Features {
+    let lint = |name: &str| match config.text(name) {
+        Some(b"warn") => Lint::Warn,
+        Some(b"fatal") => Lint::Fatal,
+        _ => Lint::Ignore,
+    };
+    let mut short_path_literals = lint("lint-short-path-literals");
+    if config.text("lint-short-path-literals").is_none() && config.flag("warn-short-path-literals") == Some(true) {
+        short_path_literals = Lint::Warn;
+    }
+    firn_syntax::Features {
+        pipe_operators: config.has_feature("pipe-operators"),
+        url_literals: lint("lint-url-literals"),
+        absolute_path_literals: lint("lint-absolute-path-literals"),
+        short_path_literals,
+    }
+}
+
+/// This machine, as Nix names it.
+fn this_system() -> String {
+    let arch = match std::env::consts::ARCH {
+        "x86" => "i686",
+        "arm" => "armv7l",
+        "powerpc64" => "powerpc64le",
+        other => other,
+    };
+    let os = if std::env::consts::OS == "macos" { "darwin" } else { std::env::consts::OS };
+    format!("{arch}-{os}")
+}

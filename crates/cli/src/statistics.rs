@@ -1,0 +1,59 @@
+//! `NIX_SHOW_STATS`: what the machine counted, as JSON on standard error or in the file that `NIX_SHOW_STATS_PATH` names.
+
+use crate::failure::Failure;
+use crate::log::Log;
+use firn_eval::Machine;
+use firn_host::Host;
+use std::fmt::Write;
+
+/// Prints the statistics if the user asked for them.
+pub fn print(machine: &Machine, host: &dyn Host, log: &Log) -> Result<(), Failure> {
+    if host.env(b"NIX_SHOW_STATS").is_none_or(|value| &*value == b"0") {
+        return Ok(());
+    }
+    let text = render(machine, cpu_time());
+    match host.env(b"NIX_SHOW_STATS_PATH").filter(|path| &**path != b"-") {
+        None => log.line(text.as_bytes()),
+        Some(path) => {
+            let path = std::ffi::OsStr::new(std::str::from_utf8(&path).unwrap_or_default());
+            if let Err(error) = std::fs::write(path, text + "\n") {
+                let shown = path.to_string_lossy();
+                return Err(Failure::error(format!("writing to \"{shown}\": {}", firn_host::Errno::from(error))));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Seconds of user time that this process has taken.
+fn cpu_time() -> f64 {
+    use unix::sys::resource::{UsageWho, getrusage};
+    getrusage(UsageWho::RUSAGE_SELF).map_or(0.0, |usage| {
+        let time = usage.user_time();
+        time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6
+    })
+}
+
+/// The JSON: Nix's names where firn counts the same thing.
+fn render(machine: &Machine, cpu: f64) -> String {
+    let count = |name: &str| machine.stats.all().iter().find(|(n, _)| *n == name).map_or(0, |(_, n)| *n);
+    let mut out = String::new();
+    let _ = write!(
+        out,
+        "{{\n  \"cpuTime\": {cpu},\n  \"gc\": {{\n    \"heapSize\": {heap},\n    \"totalBytes\": {heap}\n  }},\n  \
+         \"list\": {{\n    \"concats\": {}\n  }},\n  \"nrForces\": {},\n  \"nrFiles\": {},\n  \"nrFunctionCalls\": {},\n  \
+         \"nrLookups\": {},\n  \"nrOpUpdateValuesCopied\": {},\n  \"nrOpUpdates\": {},\n  \"nrPrimOpCalls\": {},\n  \
+         \"nrThunks\": {},\n  \"time\": {{\n    \"cpu\": {cpu}\n  }}\n}}",
+        count("list_concats"),
+        count("forces"),
+        count("files"),
+        count("calls"),
+        count("lookups"),
+        count("update_copies"),
+        count("updates"),
+        count("primop_calls"),
+        count("thunks"),
+        heap = firn_value::heap_bytes(),
+    );
+    out
+}
