@@ -90,7 +90,8 @@ impl Search<'_> {
 
     fn all(&mut self, cell: Value) -> Result<()> {
         let depth = self.machine.deeper(Pos::NONE)?;
-        let result = stacker::maybe_grow(crate::force::RED_ZONE, crate::force::SEGMENT, || self.all_inside(cell));
+        let machine = self.machine;
+        let result = machine.with_stack(|| self.all_inside(cell));
         self.machine.shallower(depth);
         result
     }
