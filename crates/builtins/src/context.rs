@@ -1,7 +1,7 @@
 //! String contexts: asking for them, adding to them, dropping them.
 
 use firn_eval::{
-    Builtin, Coercion, Error, ErrorKind, Machine, Result, color_bytes, colored, context_elements, context_of,
+    Builtin, Coercion, Error, ErrorKind, Machine, Result, color_bytes, colored, colored_name, context_elements, context_of,
 };
 use firn_source::{Pos, Symbol};
 use firn_store::context::{Built, Element};
@@ -128,7 +128,7 @@ fn append_context(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> 
     let mut added = Vec::new();
     for (name, name_pos, cell) in set.iter() {
         let Ok(path) = machine.store_dir().parse(name.as_bytes()) else {
-            let message = [&b"context key '"[..], &color_bytes(name.as_bytes()), b"' is not a store path"].concat();
+            let message = format!("context key '{}' is not a store path", colored_name(name));
             return Err(Error::new(ErrorKind::Eval, message).at(name_pos));
         };
         append_of(machine, (name, name_pos, &path), cell, &mut added)?;
@@ -141,12 +141,9 @@ fn append_of(machine: &Machine, key: (Symbol, Pos, &StorePath), cell: Value, add
     let (name, name_pos, path) = key;
     let names = machine.names();
     let no_derivation = |what: &str| {
-        let message = [
-            what.as_bytes(),
-            &color_bytes(name.as_bytes()),
-            b", which is not a derivation, to a string",
-        ];
-        Error::new(ErrorKind::Eval, message.concat()).at(name_pos)
+        let name = colored_name(name);
+        let message = format!("tried to add {what} context of {name}, which is not a derivation, to a string");
+        Error::new(ErrorKind::Eval, message).at(name_pos)
     };
     let is_derivation = name.as_bytes().ends_with(b".drv");
     let info = machine.force_attrs(cell, name_pos, "while evaluating the value of a string context")?;
@@ -160,7 +157,7 @@ fn append_of(machine: &Machine, key: (Symbol, Pos, &StorePath), cell: Value, add
         let context = "while evaluating the `allOutputs` attribute of a string context";
         if machine.force_bool(cell, pos, context)? {
             if !is_derivation {
-                return Err(no_derivation("tried to add all-outputs context of "));
+                return Err(no_derivation("all-outputs"));
             }
             added.push(Element::DrvDeep(path.clone()));
         }
@@ -169,7 +166,7 @@ fn append_of(machine: &Machine, key: (Symbol, Pos, &StorePath), cell: Value, add
         let context = "while evaluating the `outputs` attribute of a string context";
         let list = machine.force_list(cell, pos, context)?;
         if !list.is_empty() && !is_derivation {
-            return Err(no_derivation("tried to add derivation output context of "));
+            return Err(no_derivation("derivation output"));
         }
         for item in list.iter() {
             let context = "while evaluating an output name within a string context";

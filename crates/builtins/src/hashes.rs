@@ -1,6 +1,6 @@
 //! Hashes of strings and their written forms.
 
-use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, colored, missing_feature, store_error};
+use firn_eval::{Builtin, Machine, Result, missing_feature, store_error};
 use firn_source::{Pos, Symbol};
 use firn_store::hash::{Algorithm, Format, Hash};
 use firn_value::{Attrs, Context, Str, Value};
@@ -26,8 +26,7 @@ fn hash_string(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 
 fn required(machine: &Machine, set: Attrs, pos: Pos, name: &str, locating: &'static str, evaluating: &'static str) -> Result<Str> {
     let Some(cell) = set.get(Symbol::from(name)) else {
-        let message = format!("attribute '{}' missing", colored(name));
-        return Err(Error::new(ErrorKind::Type, message).trace(Pos::NONE, locating));
+        return Err(crate::sets::missing(Symbol::from(name), locating));
     };
     machine.force_string_no_context(cell, pos, evaluating)
 }

@@ -3,7 +3,7 @@
 //! Values are read and written with nothing in between. Text that is not UTF-8 fails only after everything was
 //! evaluated, because Nix makes a document first and prints it then.
 
-use firn_eval::{Builtin, Coercion, Error, ErrorKind, Machine, Pieces, Result, color_bytes, colored, evaluated_value, show_type};
+use firn_eval::{Builtin, Coercion, Error, ErrorKind, Machine, Pieces, Result, color_bytes, colored, colored_name, evaluated_value, show_type};
 use firn_source::{Pos, Symbol};
 use firn_text::json::{self, Builder};
 use firn_value::{AttrsBuilder, Context, ContextBuilder, Function, ListBuilder, Type, Value};
@@ -48,6 +48,10 @@ impl Writer<'_> {
     }
 
     fn write(&mut self, cell: Value, top: bool, pos: Pos) -> Result<()> {
+        self.machine.nested(pos, || self.write_here(cell, top, pos))
+    }
+
+    fn write_here(&mut self, cell: Value, top: bool, pos: Pos) -> Result<()> {
         let machine = self.machine;
         let value = if self.strict { machine.force(cell, pos)? } else { evaluated_value(cell, top).unwrap_or(cell) };
         match value.get_type() {
@@ -72,8 +76,8 @@ impl Writer<'_> {
                     self.text(path);
                 }
             }
-            Some(Type::List) => return machine.nested(pos, || self.list(value, pos)),
-            Some(Type::Attrs) => return machine.nested(pos, || self.attrs(value, pos)),
+            Some(Type::List) => return self.list(value, pos),
+            Some(Type::Attrs) => return self.attrs(value, pos),
             Some(Type::Function) | None => {
                 return Err(self.no_json(cell, value, top, pos));
             }
@@ -127,9 +131,8 @@ impl Writer<'_> {
             }
             self.text(name.as_bytes());
             self.out.push(b':');
-            self.write(cell, false, pos).map_err(|e| {
-                e.trace(pos, [b"while evaluating attribute '", &color_bytes(name.as_bytes())[..], b"'"].concat())
-            })?;
+            self.write(cell, false, pos)
+                .map_err(|e| e.trace(pos, format!("while evaluating attribute '{}'", colored_name(name))))?;
         }
         self.out.push(b'}');
         Ok(())

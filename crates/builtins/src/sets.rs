@@ -3,7 +3,7 @@
 //! Sets come as shapes with cells in symbol order, so most of these walk sorted runs; what keeps all names shares the
 //! shape. Positions follow Nix: copied attributes keep theirs, computed ones have none.
 
-use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, colored};
+use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, colored_name};
 use firn_ir::Shape;
 use firn_source::{Pos, Symbol, SymbolMap};
 use firn_value::{Attrs, AttrsBuilder, ListBuilder, Thunk, Value};
@@ -36,7 +36,7 @@ impl Finder {
 /// The error for an attribute that a builtin needs.
 #[cold]
 pub(crate) fn missing(name: Symbol, context: &'static str) -> Box<Error> {
-    let error = Error::new(ErrorKind::Type, format!("attribute '{}' missing", colored(name)));
+    let error = Error::new(ErrorKind::Type, format!("attribute '{}' missing", colored_name(name)));
     if context.is_empty() { error } else { error.trace(Pos::NONE, context) }
 }
 

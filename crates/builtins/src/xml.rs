@@ -74,6 +74,10 @@ impl Writer<'_> {
     }
 
     fn write(&mut self, cell: Value, top: bool, pos: Pos) -> Result<()> {
+        self.machine.nested(pos, || self.write_here(cell, top, pos))
+    }
+
+    fn write_here(&mut self, cell: Value, top: bool, pos: Pos) -> Result<()> {
         let Some(value) = self.shown(cell, top, pos)? else {
             self.document.empty("unevaluated", &[]);
             return Ok(());
@@ -102,15 +106,12 @@ impl Writer<'_> {
             Some(Type::Path) => self.document.empty("path", &[("value", value.as_path().unwrap_or_default())]),
             Some(Type::List) => {
                 self.document.open("list", &[]);
-                self.machine.nested(pos, || {
-                    value.as_list().into_iter().flat_map(|list| list.iter()).try_for_each(|item| self.write(item, false, pos))
-                })?;
+                for item in value.as_list().into_iter().flat_map(|list| list.iter()) {
+                    self.write(item, false, pos)?;
+                }
                 self.document.close();
             }
-            Some(Type::Attrs) => {
-                let set = value.as_attrs().expect("its type is set");
-                self.machine.nested(pos, || self.attrs(set))?;
-            }
+            Some(Type::Attrs) => self.attrs(value.as_attrs().expect("its type is set"))?,
             Some(Type::Function) => self.function(value),
         }
         Ok(())

@@ -112,6 +112,6 @@ impl Machine {
 #[cold]
 fn already_defined(name: Symbol, first: Pos, pos: Pos) -> Box<Error> {
     let at = first.resolve().map_or_else(|| "«none»".to_owned(), |l| crate::print::show_location(&l));
-    let message = format!("dynamic attribute '{}' already defined at {}", colored(name), colored(at));
+    let message = format!("dynamic attribute '{}' already defined at {}", crate::colored_name(name), colored(at));
     Error::new(ErrorKind::Eval, message).at(pos)
 }

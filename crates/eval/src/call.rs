@@ -341,7 +341,7 @@ fn missing_argument(lambda: &'static Lambda, name: firn_source::Symbol, at: Pos,
     let message = format!(
         "function '{}' called without required argument '{}'",
         crate::colored(name_of(lambda)),
-        crate::colored(name)
+        crate::colored_name(name)
     );
     Error::new(ErrorKind::Type, message).at(at).trace(pos, "from call site")
 }
@@ -355,7 +355,7 @@ fn unexpected_argument(lambda: &'static Lambda, pattern: &'static Pattern<Value>
     let message = format!(
         "function '{}' called with unexpected argument '{}'",
         crate::colored(name_of(lambda)),
-        crate::colored(name)
+        crate::colored_name(name)
     );
     Error::new(ErrorKind::Type, message)
         .at(pattern.pos)

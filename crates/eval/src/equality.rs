@@ -190,16 +190,16 @@ impl Machine {
         for ((name, at, v), (other, other_at, w)) in x.iter().zip(y.iter()) {
             if name != other {
                 let message = if !y.has(name) {
-                    format!("attribute name '{}' is contained in '{left}', but not in '{right}'", colored(name))
+                    format!("attribute name '{}' is contained in '{left}', but not in '{right}'", crate::colored_name(name))
                 } else {
-                    format!("attribute name '{}' is missing in '{left}', but is contained in '{right}'", colored(other))
+                    format!("attribute name '{}' is missing in '{left}', but is contained in '{right}'", crate::colored_name(other))
                 };
                 return Err(Error::new(ErrorKind::Assertion, message));
             }
             self.assert_equal_cells(v, w, pos).map_err(|e| {
                 let e = if other_at.is_some() { e.trace(other_at, "where right hand side is") } else { e };
                 let e = if at.is_some() { e.trace(at, "where left hand side is") } else { e };
-                e.trace(pos, format!("while comparing attribute '{}'", colored(name)))
+                e.trace(pos, format!("while comparing attribute '{}'", crate::colored_name(name)))
             })?;
         }
         Ok(())

@@ -1,11 +1,19 @@
 //! Pieces of messages: types by Nix's names, highlighting, suggestions.
 
 use crate::Machine;
+use firn_source::Symbol;
 use firn_value::{Error, ErrorKind, Function, Type, Value};
 
 /// A part of a message that Nix highlights.
 pub fn colored(part: impl std::fmt::Display) -> String {
     format!("{}{part}{}", Error::HIGHLIGHT, Error::PLAIN)
+}
+
+/// An attribute's or argument's name in a message: highlighted, in quotes unless it could stand in code without.
+pub fn colored_name(name: Symbol) -> String {
+    let mut text = Vec::new();
+    firn_text::literal::write_name(&mut text, name.as_bytes());
+    colored(String::from_utf8_lossy(&text))
 }
 
 /// A highlighted part that may not be UTF-8.

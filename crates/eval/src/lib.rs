@@ -32,7 +32,7 @@ mod store_path;
 pub use call::own_cell;
 pub use coerce::{Coercion, Pieces};
 pub use context::{context_elements, context_of, store_error};
-pub use errors::{color_bytes, colored, missing_feature, show_type};
+pub use errors::{color_bytes, colored, colored_name, missing_feature, show_type};
 pub use firn_value::{Error, ErrorKind, Result};
 pub use machine::{Builtin, Machine, PrimopFn, Shared};
 pub use names::Names;

@@ -69,12 +69,19 @@ impl Machine {
     /// The path as messages show it: names as they came out, or their source where they fail.
     #[cold]
     fn path_text(&self, path: &'static [AttrName<Value>], frame: &Frame<'_>) -> Vec<u8> {
-        let names = path.iter().map(|name| match (self.attr_name(name, frame), name) {
-            (Ok((symbol, _)), _) => symbol.as_bytes().to_vec(),
-            (Err(_), AttrName::Dynamic(_, source)) => [b"\"${", *source, b"}\""].concat(),
-            (Err(_), AttrName::Static(symbol, _)) => symbol.as_bytes().to_vec(),
-        });
-        names.collect::<Vec<_>>().join(&b'.')
+        let mut text = Vec::new();
+        for (i, name) in path.iter().enumerate() {
+            if i > 0 {
+                text.push(b'.');
+            }
+            match (self.attr_name(name, frame), name) {
+                (Ok((symbol, _)), _) | (Err(_), &AttrName::Static(symbol, _)) => {
+                    firn_text::literal::write_name(&mut text, symbol.as_bytes());
+                }
+                (Err(_), AttrName::Dynamic(_, source)) => text.extend_from_slice(&[&b"\"${"[..], source, b"}\""].concat()),
+            }
+        }
+        text
     }
 
     /// `base ? path`.

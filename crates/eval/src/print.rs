@@ -437,7 +437,7 @@ impl Machine {
         if let Some(set) = value.as_attrs() {
             for (name, pos, cell) in set.iter() {
                 self.force_all(cell, seen)
-                    .map_err(|e| e.trace(pos, format!("while evaluating the attribute '{}'", crate::colored(name))))?;
+                    .map_err(|e| e.trace(pos, format!("while evaluating the attribute '{}'", crate::colored_name(name))))?;
             }
         } else if let Some(list) = value.as_list() {
             for (i, item) in list.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Selection: `.`, `or`, `?`.
 
 use crate::frame::Frame;
-use crate::{Machine, Stats, colored};
+use crate::{Machine, Stats};
 use firn_ir::{InlineCache, SelectName};
 use firn_source::{Pos, Symbol};
 use firn_value::{Attrs, Error, ErrorKind, Result, Value};
@@ -32,7 +32,11 @@ impl Machine {
         };
         match self.force(cell, if pos.is_some() { pos } else { node.pos }) {
             Ok(value) => Ok(value),
-            Err(error) => Err(in_attribute(error, pos, node.name.as_bytes())),
+            Err(error) => {
+                let mut path = Vec::new();
+                firn_text::literal::write_name(&mut path, node.name.as_bytes());
+                Err(in_attribute(error, pos, &path))
+            }
         }
     }
 }
@@ -42,7 +46,7 @@ impl Machine {
 pub(crate) fn missing_attribute(set: Attrs, name: Symbol, pos: Pos) -> Box<Error> {
     let (shape, _) = set.flat();
     let names: Vec<&[u8]> = shape.by_name().iter().map(|&i| shape.names()[i as usize].as_bytes()).collect();
-    Error::new(ErrorKind::Eval, format!("attribute '{}' missing", colored(name)))
+    Error::new(ErrorKind::Eval, format!("attribute '{}' missing", crate::colored_name(name)))
         .at(pos)
         .suggest(crate::errors::best_matches(&names, name.as_bytes()))
 }
