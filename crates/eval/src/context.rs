@@ -22,7 +22,11 @@ pub fn context_of<'a>(elements: impl IntoIterator<Item = &'a Element>) -> Contex
 /// An error of a pure store function as an evaluation error.
 #[cold]
 pub fn store_error(error: &firn_store::Error) -> Box<Error> {
-    Error::new(ErrorKind::Store, error.message())
+    let kind = match error.kind() {
+        firn_store::ErrorKind::Usage => ErrorKind::Usage,
+        _ => ErrorKind::Store,
+    };
+    Error::new(kind, error.message())
 }
 
 impl Machine {

@@ -36,6 +36,8 @@ pub enum ErrorKind {
     Restricted,
     /// Something outside failed: a file, a store, a fetch.
     Host,
+    /// A word outside the set of known words. NIX: programs that fail with it point to `--help`.
+    Usage,
     /// A path that is not valid in the store, a build that failed.
     Store,
     /// Any other error of evaluation.
