@@ -8,5 +8,6 @@ pub mod json;
 pub mod literal;
 pub mod regex;
 pub mod suggest;
+pub mod toml;
 pub mod version;
 pub mod xml;
