@@ -2,7 +2,7 @@
 
 use firn_eval::{Builtin, Shared};
 use firn_source::{Pos, Symbol};
-use firn_value::{Attrs, AttrsBuilder, Context, ListBuilder, Value};
+use firn_value::{Attrs, AttrsBuilder, Context, ListBuilder, Thunk, Value};
 
 /// All tables, in no particular order.
 fn tables() -> impl Iterator<Item = &'static Builtin> {
@@ -10,13 +10,19 @@ fn tables() -> impl Iterator<Item = &'static Builtin> {
         crate::closure::TABLE,
         crate::context::TABLE,
         crate::control::TABLE,
+        crate::derivation::TABLE,
+        crate::fetchers::TABLE,
+        crate::files::TABLE,
         crate::functions::TABLE,
         crate::hashes::TABLE,
+        crate::imports::TABLE,
         crate::json::TABLE,
         crate::lists::TABLE,
         crate::numbers::TABLE,
+        crate::paths::TABLE,
         crate::regexes::TABLE,
         crate::sets::TABLE,
+        crate::sources::TABLE,
         crate::sort::TABLE,
         crate::strings::TABLE,
         crate::types::TABLE,
@@ -47,6 +53,10 @@ pub fn install(shared: &mut Shared) {
         set.insert(name, value);
         shared.set_global(name, value);
     }
+    let derivation = derivation(shared);
+    set.insert("derivation", derivation);
+    shared.set_global("derivation", derivation);
+    crate::store::attach_eval_only(shared);
     let builtins_name = Symbol::from("builtins");
     // `builtins.builtins` is the set itself: its cell is filled once the set exists.
     set.push(builtins_name, Pos::NONE, Value::NULL);
@@ -57,6 +67,13 @@ pub fn install(shared: &mut Shared) {
         cells[index].set(builtins);
     }
     shared.set_global("builtins", builtins);
+}
+
+/// The function `derivation` is written in the language; its cell is evaluated when it is first used.
+fn derivation(shared: &mut Shared) -> Value {
+    let make = Builtin { name: "derivation", arity: 1, strict: 0, run: crate::imports::derivation_function };
+    let make = shared.add_primop(&make);
+    Thunk::apply(make, &[Value::NULL])
 }
 
 fn define(shared: &mut Shared, set: &mut AttrsBuilder, name: &str, value: Value) {
