@@ -14,6 +14,9 @@ pub fn eval_json(expression: &str) -> Option<String> {
         .arg(&file)
         .stderr(Stdio::piped())
         .output();
+    // What cannot be removed is only litter.
+    let _ = std::fs::remove_file(&file);
+    let _ = std::fs::remove_dir(&directory);
     match output {
         Err(_) => {
             eprintln!("SKIPPED: nix-instantiate is not on PATH, nothing was compared with Nix");
