@@ -3,6 +3,7 @@
 //! Called by the parser once per text. Which rules apply depends only on the text before (a stack of modes), so the
 //! tokens can be made ahead of parsing. A lexical error ends the tokens with [`Kind::Failed`]: it is reported when the
 //! parser comes to it, as Nix does, because a syntax error may come first.
+//! Length: one pass with one cursor; the modes are states of the same scanner.
 
 use crate::error::ParseError;
 use crate::parse::Features;
