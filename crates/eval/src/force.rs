@@ -4,13 +4,6 @@ use crate::frame::{Frame, with_slots};
 use crate::{Machine, Stats};
 use firn_source::Pos;
 use firn_value::{Body, Error, ErrorKind, Result, Slot, Thunk, ThunkState, Value, Work};
-use std::sync::{Condvar, Mutex};
-use std::time::Duration;
-
-
-/// Which thread waits for which: used to find cycles across threads.
-static WAITING: Mutex<Vec<(u32, u32)>> = Mutex::new(Vec::new());
-static PUBLISHED: Condvar = Condvar::new();
 
 impl Machine {
     /// The value in weak head normal form. `pos` is where it is needed, for messages.
@@ -33,7 +26,6 @@ impl Machine {
         match result {
             Ok(value) => {
                 thunk.publish(value);
-                self.wake();
                 Ok(value)
             }
             Err(error) => self.failed(thunk, work, error),
@@ -67,15 +59,7 @@ impl Machine {
     #[cold]
     fn failed(&self, thunk: &'static Thunk, work: Work, error: Box<Error>) -> Result<Value> {
         if error.is_lasting() { thunk.fail(error.clone()) } else { thunk.restore(work) }
-        self.wake();
         Err(error)
-    }
-
-    #[inline]
-    fn wake(&self) {
-        if !firn_value::single_threaded(true) {
-            PUBLISHED.notify_all();
-        }
     }
 
     /// The thunk is not ours to evaluate: it is done, failed, or being evaluated.
@@ -86,51 +70,14 @@ impl Machine {
                 ThunkState::Forced(value) => return Ok(value),
                 ThunkState::Failed(error) => return Err(Box::new(error.clone())),
                 ThunkState::Suspended => return self.force_thunk(thunk, pos),
-                ThunkState::Claimed(owner) if owner == Thunk::this_thread() => {
+                // Another thread's claim is waited for, unless that thread waits for this one.
+                ThunkState::Claimed(owner) if owner == Thunk::this_thread() || !thunk.wait(owner) => {
                     return Err(infinite_recursion(pos));
                 }
-                ThunkState::Claimed(owner) => self.wait_for(thunk, owner, pos)?,
+                ThunkState::Claimed(_) => {}
             }
         }
     }
-
-    /// Waits until another thread publishes, unless that thread (or one it waits for) waits for this one.
-    fn wait_for(&self, thunk: &'static Thunk, owner: u32, pos: Pos) -> Result<()> {
-        let me = Thunk::this_thread();
-        let mut waiting = WAITING.lock().unwrap_or_else(|e| e.into_inner());
-        waiting.push((me, owner));
-        let result = loop {
-            match thunk.state() {
-                ThunkState::Claimed(now) if now == owner => {}
-                _ => break Ok(()),
-            }
-            if reaches(&waiting, owner, me) {
-                break Err(infinite_recursion(pos));
-            }
-            // The publisher does not take the lock, so a wake-up can be missed: look again after a moment.
-            waiting = match PUBLISHED.wait_timeout(waiting, Duration::from_micros(500)) {
-                Ok((guard, _)) => guard,
-                Err(e) => e.into_inner().0,
-            };
-        };
-        waiting.retain(|&(thread, _)| thread != me);
-        result
-    }
-}
-
-/// Whether following waits from `from` leads to `to`.
-fn reaches(waiting: &[(u32, u32)], from: u32, to: u32) -> bool {
-    let mut at = from;
-    for _ in 0..=waiting.len() {
-        if at == to {
-            return true;
-        }
-        match waiting.iter().find(|&&(thread, _)| thread == at) {
-            Some(&(_, next)) => at = next,
-            None => return false,
-        }
-    }
-    false
 }
 
 fn infinite_recursion(pos: Pos) -> Box<Error> {

@@ -1,18 +1,20 @@
 //! Suspended values and the state machine that forces each once (E7).
 //!
-//! States: suspended → claimed → forced, or claimed → failed, or claimed → suspended again (an interruption is not an
-//! answer). A thread claims a thunk before it reads the captures for evaluation; the result overwrites the first slot
-//! and is published by a release store of the header. While the process has one thread, claiming is a plain store.
-//! The same protocol is model-checked in `tests/thunk_protocol.rs`.
+//! A thread claims a thunk before it reads the captures for evaluation; the result overwrites the first slot and is
+//! published by the header. The states are in `claim.rs`, waiting is in `waits.rs`; both are model-checked by
+//! `crates/value/tests/thunk_protocol.rs`.
 
+use super::claim::Head;
+use super::waits::Waits;
 use super::{Slot, Value, header, header_count, header_kind, header_low, heap, kind, word::tag};
 use crate::{Body, Error};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex};
 
 /// A suspended or formerly suspended value.
 #[repr(C)]
 pub struct Thunk {
-    head: AtomicU64,
+    head: Head,
 }
 
 /// What a thunk is at the moment of asking.
@@ -38,6 +40,7 @@ pub enum Work {
 }
 
 static SHARED: AtomicBool = AtomicBool::new(false);
+static WAITS: Waits<&'static Head> = Waits::new(Mutex::new(Vec::new()), Condvar::new());
 static NEXT_THREAD: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
@@ -70,7 +73,7 @@ impl Thunk {
     #[inline]
     pub fn slots_of(&'static self, body: &'static Body) -> &'static [Slot] {
         let head = header(kind::SUSPENDED, 0, std::ptr::from_ref(body).expose_provenance() as u64);
-        if self.head.load(Ordering::Relaxed) == head { self.slots(body.captures.len()) } else { &[] }
+        if self.head.load() == head { self.slots(body.captures.len()) } else { &[] }
     }
 
     /// A suspended application.
@@ -128,15 +131,17 @@ impl Thunk {
     /// The result, if there is one: the fast path of forcing.
     #[inline]
     pub fn forced(&'static self) -> Option<Value> {
-        (header_kind(self.head.load(Ordering::Acquire)) == kind::FORCED).then(|| self.slot(0).get())
+        (header_kind(self.head.load()) == kind::FORCED).then(|| self.slot(0).get())
     }
 
     /// The state.
     pub fn state(&'static self) -> ThunkState {
-        let head = self.head.load(Ordering::Acquire);
+        let head = self.head.load();
+        if let Some(owner) = Head::owner(head) {
+            return ThunkState::Claimed(owner);
+        }
         match header_kind(head) {
             kind::FORCED => ThunkState::Forced(self.slot(0).get()),
-            kind::CLAIMED => ThunkState::Claimed(header_low(head) as u32),
             // SAFETY: a FAILED thunk's first slot is the address of a leaked error, published by the header.
             kind::FAILED => ThunkState::Failed(unsafe {
                 &*std::ptr::with_exposed_provenance(self.slot(0).get().0 as usize)
@@ -148,7 +153,7 @@ impl Thunk {
     /// Claims a suspended thunk for this thread; `None` when it is in any other state.
     #[inline]
     pub fn claim(&'static self) -> Option<Work> {
-        let head = self.head.load(Ordering::Acquire);
+        let head = self.head.load();
         let work = match header_kind(head) {
             kind::SUSPENDED => {
                 // SAFETY: a SUSPENDED header holds the address of code, which lives for ever.
@@ -158,11 +163,8 @@ impl Thunk {
             kind::APPLY => Work::Apply(self.slots(header_count(head) as usize)),
             _ => return None,
         };
-        let claimed = header(kind::CLAIMED, header_count(head), THREAD.with(|&t| u64::from(t)));
-        if SHARED.load(Ordering::Relaxed) {
-            self.head.compare_exchange(head, claimed, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        } else {
-            self.head.store(claimed, Ordering::Relaxed);
+        if !self.head.claim(head, Thunk::this_thread(), SHARED.load(Ordering::Relaxed)) {
+            return None;
         }
         Some(work)
     }
@@ -183,16 +185,15 @@ impl Thunk {
     #[inline]
     pub fn publish(&'static self, value: Value) {
         debug_assert!(value.is_whnf());
-        self.slot(0).set(value);
-        self.head.store(header(kind::FORCED, 0, 0), Ordering::Release);
+        self.finish(header(kind::FORCED, 0, 0), || self.slot(0).set(value));
     }
 
     /// Publishes a lasting failure of a claimed thunk.
     #[cold]
     pub fn fail(&'static self, error: Box<Error>) {
         let error: &'static Error = Box::leak(error);
-        self.slot(0).set(Value(std::ptr::from_ref(error).expose_provenance() as u64));
-        self.head.store(header(kind::FAILED, 0, 0), Ordering::Release);
+        let word = Value(std::ptr::from_ref(error).expose_provenance() as u64);
+        self.finish(header(kind::FAILED, 0, 0), || self.slot(0).set(word));
     }
 
     /// Gives a claimed thunk back unevaluated.
@@ -202,17 +203,31 @@ impl Thunk {
             Work::Run(body, _) => header(kind::SUSPENDED, 0, std::ptr::from_ref(body).expose_provenance() as u64),
             Work::Apply(slots) => header(kind::APPLY, slots.len() as u8, 0),
         };
-        self.head.store(head, Ordering::Release);
+        self.finish(head, || ());
+    }
+
+    /// Ends the claim of this thread and wakes who waits for it.
+    #[inline]
+    fn finish(&'static self, head: u64, write_result: impl FnOnce()) {
+        if self.head.finish(head, SHARED.load(Ordering::Relaxed), write_result) {
+            WAITS.wake();
+        }
+    }
+
+    /// Sleeps until thread `owner` has ended its claim. False when the two threads need each other: infinite recursion.
+    #[cold]
+    pub fn wait(&'static self, owner: u32) -> bool {
+        WAITS.wait(&self.head, owner, Thunk::this_thread())
     }
 
     /// Whether it is an application that has not begun.
     pub fn is_application(&'static self) -> bool {
-        header_kind(self.head.load(Ordering::Acquire)) == kind::APPLY
+        header_kind(self.head.load()) == kind::APPLY
     }
 
     /// The code and captures of a thunk that has not begun.
     pub fn suspended_body(&'static self) -> Option<(&'static Body, &'static [Slot])> {
-        let head = self.head.load(Ordering::Acquire);
+        let head = self.head.load();
         (header_kind(head) == kind::SUSPENDED).then(|| {
             // SAFETY: as in `claim`.
             let body: &'static Body = unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) };
