@@ -49,17 +49,24 @@ pub struct Pieces {
     pub context: ContextBuilder,
     /// The result is a path.
     pub(crate) path: bool,
+    /// Paths among the parts are copied to the store.
+    pub(crate) copy: bool,
     last: Option<Str>,
 }
 
 impl Pieces {
     pub(crate) fn new(path: bool) -> Pieces {
-        Pieces { pieces: Vec::with_capacity(4), context: ContextBuilder::default(), path, last: None }
+        Pieces { pieces: Vec::with_capacity(4), context: ContextBuilder::default(), path, copy: !path, last: None }
+    }
+
+    /// What begins with `first`. NIX: only after a string are paths copied, not after a set that is coerced to one.
+    pub(crate) fn starting_with(first: Value) -> Pieces {
+        Pieces { copy: first.as_str().is_some(), ..Pieces::new(first.as_path().is_some()) }
     }
 
     /// An empty string with room for `capacity` parts.
     pub fn with_capacity(capacity: usize) -> Pieces {
-        Pieces { pieces: Vec::with_capacity(capacity), context: ContextBuilder::default(), path: false, last: None }
+        Pieces { pieces: Vec::with_capacity(capacity), ..Pieces::new(false) }
     }
 
     /// Appends bytes that have no context.

@@ -284,7 +284,7 @@ impl Machine {
             let right = self.eval(&node.right, frame)?;
             return self.add_to_number(left, right, node.operands[1]);
         }
-        let mut pieces = Pieces::new(left.as_path().is_some());
+        let mut pieces = Pieces::starting_with(left);
         self.add_piece(&mut pieces, left, node.operands[0], true)?;
         let right = self.eval(&node.right, frame)?;
         self.add_piece(&mut pieces, right, node.operands[1], false)?;
@@ -311,7 +311,7 @@ impl Machine {
     }
 
     fn add_piece(&self, pieces: &mut Pieces, value: Value, pos: Pos, first: bool) -> Result<()> {
-        let how = Coercion { more: false, copy_to_store: !pieces.path, canonical_path: !first };
+        let how = Coercion { more: false, copy_to_store: pieces.copy, canonical_path: !first };
         self.coerce_into(pieces, value, pos, "while evaluating a path segment", how)
     }
 
@@ -331,7 +331,7 @@ impl Machine {
                 }
                 return Ok(sum);
             }
-            pieces = Pieces::new(value.as_path().is_some());
+            pieces = Pieces::starting_with(value);
             self.add_piece(&mut pieces, value, *pos, true)?;
             first = false;
         }
