@@ -1,51 +1,60 @@
 //! Shrinking: shorter and smaller choices that still show the same fault.
 
-/// Variations tried before the best one so far is reported; each costs a few processes.
-const TRIALS: usize = 400;
+/// Variations tried before the best one so far is reported; each costs two processes.
+const TRIALS: usize = 300;
 
-/// The smallest variation of `choices` found for which `fails` still holds.
-pub fn shrink(choices: Vec<u32>, mut fails: impl FnMut(&[u32]) -> bool) -> Vec<u32> {
-    let mut best = choices;
-    let mut trials = 0;
-    loop {
-        let mut better = None;
-        for candidate in candidates(&best) {
-            trials += 1;
-            if trials > TRIALS {
-                return best;
-            }
-            if fails(&candidate) {
-                better = Some(candidate);
-                break;
-            }
-        }
-        match better {
-            Some(candidate) => best = candidate,
-            None => return best,
-        }
-    }
+/// The smallest variation of `choices` found for which `fails` still holds: blocks are dropped, large ones first, then
+/// single choices are set to zero, until neither helps.
+pub fn shrink(choices: Vec<u32>, fails: impl FnMut(&[u32]) -> bool) -> Vec<u32> {
+    let mut search = Search { best: choices, fails, trials: 0 };
+    while search.drop_blocks() | search.zero_choices() {}
+    search.best
 }
 
-/// Simpler variations, boldest first: cut the tail, drop a block, set one choice to zero.
-fn candidates(choices: &[u32]) -> Vec<Vec<u32>> {
-    let mut found = Vec::new();
-    let mut size = choices.len() / 2;
-    while size > 0 {
-        found.push(choices[..choices.len() - size].to_vec());
-        for start in (0..=choices.len() - size).step_by(size) {
-            found.push([&choices[..start], &choices[start + size..]].concat());
+struct Search<F> {
+    best: Vec<u32>,
+    fails: F,
+    trials: usize,
+}
+
+impl<F: FnMut(&[u32]) -> bool> Search<F> {
+    /// Takes `candidate` if it still fails and trials are left.
+    fn take(&mut self, candidate: Vec<u32>) -> bool {
+        self.trials += 1;
+        let better = self.trials <= TRIALS && (self.fails)(&candidate);
+        if better {
+            self.best = candidate;
         }
-        size /= 2;
+        better
     }
-    for (index, choice) in choices.iter().enumerate().filter(|(_, choice)| **choice != 0) {
-        let mut zeroed = choices.to_vec();
-        zeroed[index] = 0;
-        found.push(zeroed);
-        if *choice > 1 {
-            let mut halved = choices.to_vec();
-            halved[index] = choice / 2;
-            found.push(halved);
+
+    fn drop_blocks(&mut self) -> bool {
+        let mut any = false;
+        let mut size = self.best.len().div_ceil(2);
+        while size > 0 {
+            let mut start = 0;
+            while start + size <= self.best.len() {
+                let without = [&self.best[..start], &self.best[start + size..]].concat();
+                if self.take(without) {
+                    any = true;
+                } else {
+                    start += size;
+                }
+            }
+            size /= 2;
         }
+        any
     }
-    found
+
+    fn zero_choices(&mut self) -> bool {
+        let mut any = false;
+        for index in 0..self.best.len() {
+            if self.best.get(index).is_some_and(|choice| *choice != 0) {
+                let mut zeroed = self.best.clone();
+                zeroed[index] = 0;
+                any |= self.take(zeroed);
+            }
+        }
+        any
+    }
 }
