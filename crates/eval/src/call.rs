@@ -3,7 +3,7 @@
 //! An argument is normally delayed. Where the function is known to force it first, it is evaluated at once and an
 //! error is kept in the cell, so that the function raises it exactly where it would have (see `ir::strictness`).
 
-use crate::frame::{Frame, with_slots};
+use crate::frame::{Frame, fresh_slots};
 use crate::{Machine, Stats};
 use firn_ir::{Call, Pattern};
 use firn_source::Pos;
@@ -15,79 +15,126 @@ impl Machine {
     pub(crate) fn eval_call(&self, node: &'static Call<Value>, frame: &Frame<'_>) -> Result<Value> {
         let function = self.eval(&node.fun, frame)?;
         match function.as_function() {
-            Some(Function::Closure(closure)) => {
-                let lambda = closure.lambda();
-                let arity = lambda.arity();
-                if node.args.len() >= arity {
-                    return self.call_closure_expr(closure, lambda, node, frame);
-                }
+            Some(Function::Closure(closure)) => self.call_closure_expr(function, closure, &[], node, frame),
+            Some(Function::Primop(primop)) if node.args.len() >= primop.arity as usize => {
+                self.call_primop_expr(primop, node, frame)
             }
-            Some(Function::Primop(primop)) => {
-                if node.args.len() >= primop.arity as usize {
-                    return self.call_primop_expr(primop, node, frame);
-                }
-            }
-            _ => {}
-        }
-        with_slots(node.args.len(), |slots| {
-            for (slot, arg) in slots.iter().zip(node.args) {
-                slot.set(self.delay(arg, frame));
-            }
-            self.call_slots(function, slots, node.pos)
-        })
-    }
-
-    fn call_slots(&self, function: Value, slots: &[Slot], pos: Pos) -> Result<Value> {
-        match slots {
-            [a] => self.call(function, &[a.get()], pos),
-            [a, b] => self.call(function, &[a.get(), b.get()], pos),
-            [a, b, c] => self.call(function, &[a.get(), b.get(), c.get()], pos),
-            _ => self.call(function, &slots.iter().map(Slot::get).collect::<Vec<_>>(), pos),
+            Some(Function::Partial(partial)) => self.call_partial_expr(function, partial, node, frame),
+            _ => self.call_delayed(function, node.args, node.pos, frame),
         }
     }
 
-    #[inline(always)]
-    fn call_closure_expr(
+    #[inline(never)]
+    fn call_partial_expr(
         &self,
-        closure: Closure,
-        lambda: &'static Lambda,
+        function: Value,
+        partial: PartialApp,
         node: &'static Call<Value>,
         frame: &Frame<'_>,
     ) -> Result<Value> {
-        let arity = lambda.arity();
-        let (now, rest) = node.args.split_at(arity);
-        let result = with_slots(lambda.body.locals as usize, |locals| {
-            self.pass_arguments(lambda, now, locals, frame)?;
-            self.enter(closure, lambda, locals, node.pos)
-        })?;
-        if rest.is_empty() {
-            return Ok(result);
+        match partial.function().as_function() {
+            Some(Function::Closure(closure)) => {
+                self.call_closure_expr(partial.function(), closure, partial.args(), node, frame)
+            }
+            _ => self.call_delayed(function, node.args, node.pos, frame),
         }
-        let rest: Vec<Value> = rest.iter().map(|arg| self.delay(arg, frame)).collect();
-        self.call(result, &rest, node.pos)
     }
 
-    /// Puts the arguments into the function's slots: those it forces first evaluated, in its order, the others delayed.
+    /// Applies a function to arguments that are all delayed.
+    #[inline(never)]
+    fn call_delayed(&self, function: Value, args: &'static [Expr], pos: Pos, frame: &Frame<'_>) -> Result<Value> {
+        match args {
+            [a] => self.call(function, &[self.delay(a, frame)], pos),
+            [a, b] => self.call(function, &[self.delay(a, frame), self.delay(b, frame)], pos),
+            _ => self.call(function, &args.iter().map(|a| self.delay(a, frame)).collect::<Vec<_>>(), pos),
+        }
+    }
+
+    /// Calls a closure that has got some arguments with those of a call expression.
     #[inline(always)]
-    fn pass_arguments(&self, lambda: &'static Lambda, args: &'static [Expr], locals: &[Slot], frame: &Frame<'_>) -> Result<()> {
-        let mut failed = false;
-        if lambda.strict.in_order {
+    fn call_closure_expr(
+        &self,
+        function: Value,
+        closure: Closure,
+        given: &[Slot],
+        node: &'static Call<Value>,
+        frame: &Frame<'_>,
+    ) -> Result<Value> {
+        let lambda = closure.lambda();
+        let needed = lambda.arity() - given.len();
+        if node.args.len() < needed {
+            return Ok(self.partial(function, given, node.args, frame));
+        }
+        let (now, rest) = node.args.split_at(needed);
+        fresh_slots!(locals, lambda.body.locals as usize);
+        for (slot, arg) in locals.iter().zip(given) {
+            slot.set(arg.get());
+        }
+        self.pass_arguments(lambda, given.len(), now, locals, frame)?;
+        let result = self.enter(closure, lambda, locals, node.pos);
+        if rest.is_empty() {
+            return result;
+        }
+        self.call_delayed(result?, rest, node.pos, frame)
+    }
+
+    #[inline(never)]
+    fn partial(&self, function: Value, given: &[Slot], args: &'static [Expr], frame: &Frame<'_>) -> Value {
+        let mut all: Vec<Value> = given.iter().map(Slot::get).collect();
+        all.extend(args.iter().map(|arg| self.delay(arg, frame)));
+        PartialApp::new(function, &all)
+    }
+
+    /// Puts the arguments from number `done` on into the function's slots: those it forces first evaluated, in its
+    /// order, the others delayed.
+    #[inline(always)]
+    fn pass_arguments(
+        &self,
+        lambda: &'static Lambda,
+        done: usize,
+        args: &'static [Expr],
+        locals: &[Slot],
+        frame: &Frame<'_>,
+    ) -> Result<()> {
+        if lambda.strict.in_order && done == 0 {
+            let mut failed = false;
             for (i, (arg, slot)) in args.iter().zip(locals).enumerate() {
                 let early = lambda.strict.mask >> i & 1 != 0 && !failed;
                 slot.set(if early { self.evaluate_early(arg, frame, &mut failed)? } else { self.delay(arg, frame) });
             }
             return Ok(());
         }
-        let mut done = 0_u64;
+        self.pass_out_of_order(lambda, done, args, locals, frame)
+    }
+
+    #[inline(never)]
+    fn pass_out_of_order(
+        &self,
+        lambda: &'static Lambda,
+        done: usize,
+        args: &'static [Expr],
+        locals: &[Slot],
+        frame: &Frame<'_>,
+    ) -> Result<()> {
+        let (mut early, mut failed) = (0u64, false);
         for &i in lambda.strict.order {
-            locals[i as usize].set(self.evaluate_early(&args[i as usize], frame, &mut failed)?);
-            done |= 1 << i;
+            let i = i as usize;
+            if i < done {
+                // An argument given before that is not evaluated yet must be forced first, by the body.
+                if locals[i].get().as_thunk().is_some_and(|thunk| thunk.forced().is_none()) {
+                    break;
+                }
+                continue;
+            }
+            locals[i].set(self.evaluate_early(&args[i - done], frame, &mut failed)?);
+            early |= 1 << i;
             if failed {
                 break;
             }
         }
         for (i, arg) in args.iter().enumerate() {
-            if i >= 64 || done & 1 << i == 0 {
+            let i = i + done;
+            if i >= 64 || early >> i & 1 == 0 {
                 locals[i].set(self.delay(arg, frame));
             }
         }
@@ -250,7 +297,7 @@ impl Machine {
                         return Ok(PartialApp::new(current, args));
                     }
                     let (now, rest) = args.split_at(arity);
-                    current = self.call_closure(closure, now, pos)?;
+                    current = self.call_closure(closure, &[], now, pos)?;
                     args = rest;
                 }
                 Some(Function::Primop(primop)) => {
@@ -263,9 +310,7 @@ impl Machine {
                     args = rest;
                 }
                 Some(Function::Partial(partial)) => {
-                    let mut all: Vec<Value> = partial.args().iter().map(Slot::get).collect();
-                    all.extend_from_slice(args);
-                    return self.call(partial.function(), &all, pos);
+                    return self.call_partial(partial, args, pos);
                 }
                 None => {
                     current = self.call_functor(current, args[0], pos)?;
@@ -276,15 +321,30 @@ impl Machine {
         Ok(current)
     }
 
-    #[inline]
-    fn call_closure(&self, closure: Closure, args: &[Value], pos: Pos) -> Result<Value> {
+    #[inline(never)]
+    fn call_closure(&self, closure: Closure, given: &[Slot], args: &[Value], pos: Pos) -> Result<Value> {
         let lambda = closure.lambda();
-        with_slots(lambda.body.locals as usize, |locals| {
-            for (slot, &arg) in locals.iter().zip(args) {
-                slot.set(arg);
+        fresh_slots!(locals, lambda.body.locals as usize);
+        for (slot, arg) in locals.iter().zip(given.iter().map(Slot::get).chain(args.iter().copied())) {
+            slot.set(arg);
+        }
+        self.enter(closure, lambda, locals, pos)
+    }
+
+    /// Applies a function that has got some arguments.
+    #[inline(never)]
+    fn call_partial(&self, partial: PartialApp, args: &[Value], pos: Pos) -> Result<Value> {
+        let given = partial.args();
+        if let Some(Function::Closure(closure)) = partial.function().as_function() {
+            let needed = closure.lambda().arity() - given.len();
+            if args.len() >= needed {
+                let (now, rest) = args.split_at(needed);
+                let result = self.call_closure(closure, given, now, pos)?;
+                return if rest.is_empty() { Ok(result) } else { self.call(result, rest, pos) };
             }
-            self.enter(closure, lambda, locals, pos)
-        })
+        }
+        let all: Vec<Value> = given.iter().map(Slot::get).chain(args.iter().copied()).collect();
+        self.call(partial.function(), &all, pos)
     }
 
     #[inline(never)]

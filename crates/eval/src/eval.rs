@@ -1,6 +1,6 @@
 //! `eval` and `delay`: the dispatch over code.
 
-use crate::frame::{Frame, with_slots};
+use crate::frame::{Frame, fresh_slots};
 use crate::{Machine, Stats};
 use firn_ir::{Assert, BinaryOp, Binding, Dynamic, Suspend, With};
 use firn_source::Pos;
@@ -175,10 +175,9 @@ impl Machine {
 
     #[inline(never)]
     fn run_captured(&self, body: &'static Body, frame: &Frame<'_>) -> Result<Value> {
-        with_slots(body.captures.len(), |captures| {
-            self.capture(body, captures, frame);
-            self.run(body, captures)
-        })
+        fresh_slots!(captures, body.captures.len());
+        self.capture(body, captures, frame);
+        self.run(body, captures)
     }
 
     /// Binds mutually visible cells: makes each, then fills in what each captures.

@@ -1,6 +1,6 @@
 //! Forcing: a cell becomes a value in weak head normal form, once.
 
-use crate::frame::{Frame, with_slots};
+use crate::frame::{Frame, fresh_slots};
 use crate::{Machine, Stats};
 use firn_source::Pos;
 use firn_value::{Body, Error, ErrorKind, Result, Slot, Thunk, ThunkState, Value, Work};
@@ -22,7 +22,7 @@ impl Machine {
     fn force_thunk(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         let Some(work) = thunk.claim() else { return self.force_claimed(thunk, pos) };
         Stats::bump(&self.stats.forces);
-        let result = self.with_stack(|| self.perform(work, pos));
+        let result = if self.is_stack_low() { self.with_stack(|| self.perform(work, pos)) } else { self.perform(work, pos) };
         match result {
             Ok(value) => {
                 thunk.publish(value);
@@ -36,24 +36,33 @@ impl Machine {
     fn perform(&self, work: Work, pos: Pos) -> Result<Value> {
         match work {
             Work::Run(body, captures) => self.run(body, captures),
-            Work::Apply(slots) => {
-                let (function, args) = slots.split_first().expect("an application has a function");
-                match args {
-                    [a] => self.call(function.get(), &[a.get()], pos),
-                    [a, b] => self.call(function.get(), &[a.get(), b.get()], pos),
-                    _ => self.call(function.get(), &args.iter().map(Slot::get).collect::<Vec<_>>(), pos),
-                }
-            }
+            Work::Apply(slots) => self.apply(slots, pos),
+        }
+    }
+
+    #[inline(never)]
+    fn apply(&self, slots: &'static [Slot], pos: Pos) -> Result<Value> {
+        let (function, args) = slots.split_first().expect("an application has a function");
+        match args {
+            [a] => self.call(function.get(), &[a.get()], pos),
+            [a, b] => self.call(function.get(), &[a.get(), b.get()], pos),
+            _ => self.call(function.get(), &args.iter().map(Slot::get).collect::<Vec<_>>(), pos),
         }
     }
 
     /// Runs a body with its captures in a frame of its own.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run(&self, body: &'static Body, captures: &[Slot]) -> Result<Value> {
         if body.locals == 0 {
             return self.eval(&body.expr, &Frame { locals: &[], captures });
         }
-        with_slots(body.locals as usize, |locals| self.eval(&body.expr, &Frame { locals, captures }))
+        self.run_with_locals(body, captures)
+    }
+
+    #[inline(never)]
+    fn run_with_locals(&self, body: &'static Body, captures: &[Slot]) -> Result<Value> {
+        fresh_slots!(locals, body.locals as usize);
+        self.eval(&body.expr, &Frame { locals, captures })
     }
 
     #[cold]

@@ -20,24 +20,26 @@ impl Frame<'_> {
     }
 }
 
-/// Runs `f` with `count` fresh slots, on the native stack when they are few.
-#[inline(always)]
-pub(crate) fn with_slots<T>(count: usize, f: impl FnOnce(&[Slot]) -> T) -> T {
-    if count <= 4 {
-        let slots: [Slot; 4] = [const { Slot::new() }; 4];
-        f(&slots[..count])
-    } else {
-        with_many_slots(count, f)
-    }
+/// Binds `$slots` to `$count` fresh slots, on the native stack when they are few.
+// PERF: a macro and not a function taking a closure: with three sizes the closure would be called from three places
+// and so never inlined, which cost a tenth of a call.
+macro_rules! fresh_slots {
+    ($slots:ident, $count:expr) => {
+        let count: usize = $count;
+        let few: [firn_value::Slot; 4];
+        let some: [firn_value::Slot; 16];
+        let many: Vec<firn_value::Slot>;
+        let $slots: &[firn_value::Slot] = if count <= 4 {
+            few = [const { firn_value::Slot::new() }; 4];
+            &few[..count]
+        } else if count <= 16 {
+            some = [const { firn_value::Slot::new() }; 16];
+            &some[..count]
+        } else {
+            many = (0..count).map(|_| firn_value::Slot::new()).collect();
+            &many
+        };
+    };
 }
 
-#[inline(always)]
-fn with_many_slots<T>(count: usize, f: impl FnOnce(&[Slot]) -> T) -> T {
-    if count <= 16 {
-        let slots: [Slot; 16] = [const { Slot::new() }; 16];
-        f(&slots[..count])
-    } else {
-        let slots: Vec<Slot> = (0..count).map(|_| Slot::new()).collect();
-        f(&slots)
-    }
-}
+pub(crate) use fresh_slots;

@@ -48,6 +48,9 @@ impl Machine {
 
     #[inline(never)]
     pub(crate) fn compare_equal(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        if let (Some(a), Some(b)) = (self.peek(&node.left, frame).as_small_int(), self.peek(&node.right, frame).as_small_int()) {
+            return Ok(Value::bool((a == b) == (op == BinaryOp::Eq)));
+        }
         let left = self.eval(&node.left, frame)?;
         let right = self.eval(&node.right, frame)?;
         let context = match op {
@@ -272,6 +275,14 @@ impl Machine {
     /// `left + right`.
     #[inline(never)]
     pub(crate) fn add(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+        if let (Some(a), Some(b)) = (self.peek(&node.left, frame).as_small_int(), self.peek(&node.right, frame).as_small_int()) {
+            return Ok(Value::int(a + b));
+        }
+        self.add_slow(node, frame)
+    }
+
+    #[inline(never)]
+    fn add_slow(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
         let left = self.eval(&node.left, frame)?;
         if let Some(a) = left.as_small_int() {
             let right = self.eval(&node.right, frame)?;
