@@ -14,14 +14,20 @@ pub(crate) fn algorithm(machine: &Machine, name: &[u8]) -> Result<Algorithm> {
     }
 }
 
+/// A hash as a string value, without the name of its algorithm unless the format has it.
+pub(crate) fn written(hash: &Hash, format: Format) -> Value {
+    let mut text = Vec::with_capacity(144);
+    hash.write(format, false, &mut text);
+    Value::string(&text, Context::EMPTY)
+}
+
 fn hash_string(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let context = "while evaluating the first argument passed to builtins.hashString";
     let name = machine.force_string_no_context(args[0], pos, context)?;
     let algorithm = algorithm(machine, name.bytes())?;
     let context = "while evaluating the second argument passed to builtins.hashString";
     let string = machine.force_string(args[1], pos, context)?;
-    let hash = Hash::of(algorithm, string.bytes());
-    Ok(Value::string(hash.to_string(Format::Base16, false).as_bytes(), Context::EMPTY))
+    Ok(written(&Hash::of(algorithm, string.bytes()), Format::Base16))
 }
 
 fn required(machine: &Machine, set: Attrs, pos: Pos, name: &str, locating: &'static str, evaluating: &'static str) -> Result<Str> {
@@ -54,7 +60,7 @@ fn convert_hash(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     if hash.algorithm() == Algorithm::Blake3 {
         algorithm(machine, b"blake3")?;
     }
-    Ok(Value::string(hash.to_string(format, format == Format::Sri).as_bytes(), Context::EMPTY))
+    Ok(written(&hash, format))
 }
 
 /// The subject's builtins.

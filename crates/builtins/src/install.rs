@@ -25,6 +25,7 @@ fn tables() -> impl Iterator<Item = &'static Builtin> {
         crate::sources::TABLE,
         crate::sort::TABLE,
         crate::strings::TABLE,
+        crate::toml::TABLE,
         crate::types::TABLE,
         crate::versions::TABLE,
         crate::xml::TABLE,

@@ -27,6 +27,7 @@ mod sources;
 mod store;
 mod sort;
 mod strings;
+mod toml;
 mod types;
 mod versions;
 mod xml;

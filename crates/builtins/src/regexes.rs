@@ -22,6 +22,8 @@ const RECENT: usize = 128;
 thread_local! {
     /// Recent patterns by the identity of their string, direct mapped.
     static LATELY: RefCell<Vec<Option<(u64, Arc<Regex>)>>> = const { RefCell::new(Vec::new()) };
+    /// Memory for the groups of one match.
+    static CAPTURES: RefCell<Captures> = RefCell::default();
 }
 
 fn compile(machine: &Machine, pattern: Str, pos: Pos) -> Result<Arc<Regex>> {
@@ -77,10 +79,10 @@ fn match_(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let pattern = machine.force_string_no_context(args[0], pos, context)?;
     let regex = compile(machine, pattern, pos)?;
     let text = machine.force_string(args[1], pos, "while evaluating the second argument passed to builtins.match")?;
-    Ok(match regex.full_match(text.bytes()) {
-        Some(captures) => groups(text, &captures),
-        None => Value::NULL,
-    })
+    Ok(CAPTURES.with_borrow_mut(|captures| match regex.full_match_into(text.bytes(), captures) {
+        true => groups(text, captures),
+        false => Value::NULL,
+    }))
 }
 
 fn split(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {

@@ -2,7 +2,9 @@
 
 use firn_eval::{Builtin, Coercion, Error, ErrorKind, Machine, Pieces, Result};
 use firn_source::Pos;
-use firn_value::{Context, ContextBuilder, Str, Value};
+use firn_value::{Context, ContextBuilder, List, Str, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 fn to_string(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let context = "while evaluating the first argument passed to builtins.toString";
@@ -67,6 +69,18 @@ struct Needles {
     empty: Option<usize>,
 }
 
+const REMEMBERED: usize = 16;
+
+thread_local! {
+    /// Needles of recent lists by their identity, which is never reused (M3): most calls are made with a few lists
+    /// again and again.
+    static NEEDLES: RefCell<Vec<Option<(u64, Rc<Needles>)>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn place(identity: u64) -> usize {
+    (identity >> 3) as usize % REMEMBERED
+}
+
 impl Needles {
     fn new(all: Vec<&'static [u8]>) -> Needles {
         let empty = all.iter().position(|needle| needle.is_empty());
@@ -76,6 +90,26 @@ impl Needles {
             needles.next[i] = *head;
             *head = i as u32 + 1;
         }
+        needles
+    }
+
+    /// The needles made of this very list not long ago.
+    fn recent(list: List) -> Option<Rc<Needles>> {
+        let identity = list.value().identity();
+        NEEDLES.with_borrow(|table| match table.get(place(identity)) {
+            Some(Some((of, needles))) if *of == identity => Some(Rc::clone(needles)),
+            _ => None,
+        })
+    }
+
+    fn remember(self, list: List) -> Rc<Needles> {
+        let (identity, needles) = (list.value().identity(), Rc::new(self));
+        NEEDLES.with_borrow_mut(|table| {
+            if table.is_empty() {
+                table.resize_with(REMEMBERED, || None);
+            }
+            table[place(identity)] = Some((identity, Rc::clone(&needles)));
+        });
         needles
     }
 
@@ -102,8 +136,13 @@ fn replace_strings(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value>
         return Err(Error::new(ErrorKind::Eval, message).at(pos));
     }
     let context = "while evaluating one of the strings to replace passed to builtins.replaceStrings";
-    let needles = from.iter().map(|item| Ok(machine.force_string(item, pos, context)?.bytes()));
-    let needles = Needles::new(needles.collect::<Result<Vec<_>>>()?);
+    let needles = match Needles::recent(from) {
+        Some(needles) => needles,
+        None => {
+            let all = from.iter().map(|item| Ok(machine.force_string(item, pos, context)?.bytes()));
+            Needles::new(all.collect::<Result<Vec<_>>>()?).remember(from)
+        }
+    };
     let context = "while evaluating the third argument passed to builtins.replaceStrings";
     let string = machine.force_string(args[2], pos, context)?;
     let text = string.bytes();

@@ -4,6 +4,7 @@ use crate::{Machine, colored, show_type};
 use firn_host::AbsPath;
 use firn_source::Pos;
 use firn_value::{Context, ContextBuilder, Error, ErrorKind, Result, Str, Value};
+use smallvec::SmallVec;
 
 /// What a coercion to a string may do.
 #[derive(Clone, Copy, Debug)]
@@ -25,38 +26,23 @@ impl Coercion {
     pub const PLAIN: Coercion = Coercion { more: false, copy_to_store: false, canonical_path: true };
 }
 
-/// A part of a string under construction.
-#[derive(Debug)]
-enum Piece {
-    Shared(&'static [u8]),
-    Owned(Vec<u8>),
-}
-
-impl Piece {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Piece::Shared(bytes) => bytes,
-            Piece::Owned(bytes) => bytes,
-        }
-    }
-}
-
 /// A string under construction: parts that are copied once at the end, and the union of their contexts.
 #[derive(Debug)]
 pub struct Pieces {
-    pieces: Vec<Piece>,
+    pieces: SmallVec<[&'static [u8]; 6]>,
     /// The contexts of all parts together.
     pub context: ContextBuilder,
     /// The result is a path.
     pub(crate) path: bool,
     /// Paths among the parts are copied to the store.
     pub(crate) copy: bool,
+    /// The part added last, if it is a string already.
     last: Option<Str>,
 }
 
 impl Pieces {
     pub(crate) fn new(path: bool) -> Pieces {
-        Pieces { pieces: Vec::with_capacity(4), context: ContextBuilder::default(), path, copy: !path, last: None }
+        Pieces { pieces: SmallVec::new(), context: ContextBuilder::default(), path, copy: !path, last: None }
     }
 
     /// What begins with `first`. NIX: only after a string are paths copied, not after a set that is coerced to one.
@@ -66,21 +52,32 @@ impl Pieces {
 
     /// An empty string with room for `capacity` parts.
     pub fn with_capacity(capacity: usize) -> Pieces {
-        Pieces { pieces: Vec::with_capacity(capacity), ..Pieces::new(false) }
+        Pieces { pieces: SmallVec::with_capacity(capacity), ..Pieces::new(false) }
     }
 
     /// Appends bytes that have no context.
+    #[inline]
     pub fn push_bytes(&mut self, bytes: &'static [u8]) {
         self.last = None;
-        self.push(Piece::Shared(bytes));
+        self.pieces.push(bytes);
     }
 
-    fn push(&mut self, piece: Piece) {
-        self.pieces.push(piece);
+    /// Appends a string.
+    #[inline]
+    fn push_string(&mut self, string: Str) {
+        self.context.add(string.context());
+        self.pieces.push(string.bytes());
+        self.last = Some(string);
+    }
+
+    /// Appends bytes made for this string. They are laid out as a string at once, which is the result if nothing else
+    /// is added.
+    fn push_new(&mut self, bytes: &[u8], context: Context) {
+        self.push_string(Value::string(bytes, context).as_str().expect("it was made a string"));
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.pieces.iter().map(Piece::bytes).collect::<Vec<_>>().concat()
+        self.pieces.concat()
     }
 
     /// The string with its context; a single part that is a string already is that string.
@@ -91,8 +88,27 @@ impl Pieces {
         {
             return only.value();
         }
-        Value::string_of(self.pieces.iter().map(Piece::bytes), context)
+        Value::string_of(self.pieces.iter().copied(), context)
     }
+}
+
+/// Decimal digits of an integer, without allocating.
+fn write_int(n: i64, buffer: &mut [u8; 20]) -> &[u8] {
+    let mut at = buffer.len();
+    let mut rest = n.unsigned_abs();
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if n < 0 {
+        at -= 1;
+        buffer[at] = b'-';
+    }
+    &buffer[at..]
 }
 
 impl Machine {
@@ -111,25 +127,19 @@ impl Machine {
     pub fn coerce_into(&self, out: &mut Pieces, value: Value, pos: Pos, context: &'static str, how: Coercion) -> Result<()> {
         let value = self.force(value, pos)?;
         if let Some(string) = value.as_str() {
-            out.context.add(string.context());
-            out.push(Piece::Shared(string.bytes()));
-            out.last = Some(string);
+            out.push_string(string);
             return Ok(());
         }
-        out.last = None;
         if let Some(path) = value.as_path() {
             if how.copy_to_store {
                 let (copied, element) = self.copy_path_to_store(path, pos)?;
-                out.context.add(Context::single(element));
-                out.push(Piece::Owned(copied));
+                out.push_new(&copied, Context::single(element));
             } else {
-                out.push(Piece::Shared(path));
+                out.push_bytes(path);
             }
             return Ok(());
         }
-        let result = self.nested(pos, || self.coerce_other(out, value, pos, context, how));
-        out.last = None;
-        result
+        self.nested(pos, || self.coerce_other(out, value, pos, context, how))
     }
 
     fn coerce_other(&self, out: &mut Pieces, value: Value, pos: Pos, context: &'static str, how: Coercion) -> Result<()> {
@@ -146,18 +156,17 @@ impl Machine {
             if let Some(list) = value.as_list() {
                 return self.coerce_list(out, list, pos, context, how);
             }
-            let text = match (value, value.as_int(), value.as_float()) {
-                (Value::TRUE, ..) => b"1".to_vec(),
-                (Value::FALSE | Value::NULL, ..) => Vec::new(),
-                (_, Some(n), _) => n.to_string().into_bytes(),
+            match (value, value.as_int(), value.as_float()) {
+                (Value::TRUE, ..) => out.push_bytes(b"1"),
+                (Value::FALSE | Value::NULL, ..) => out.push_bytes(b""),
+                (_, Some(n), _) => out.push_new(write_int(n, &mut [0; 20]), Context::EMPTY),
                 (_, _, Some(x)) => {
                     let mut text = Vec::with_capacity(16);
                     firn_text::float::write_fixed(&mut text, x);
-                    text
+                    out.push_new(&text, Context::EMPTY);
                 }
                 _ => return Err(self.cannot_coerce(value, pos, context)),
-            };
-            out.push(Piece::Owned(text));
+            }
             return Ok(());
         }
         Err(self.cannot_coerce(value, pos, context))
@@ -171,7 +180,7 @@ impl Machine {
             // NIX: an empty list inside gives no separator.
             let empty = self.force(item, pos)?.as_list().is_some_and(|l| l.is_empty());
             if i + 1 < len && !empty {
-                out.push(Piece::Shared(b" "));
+                out.push_bytes(b" ");
             }
         }
         Ok(())
@@ -223,5 +232,17 @@ impl Machine {
             _ => ErrorKind::Host,
         };
         Error::new(kind, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_written_in_full() {
+        for n in [0, 1, -1, 10, -90, i64::MAX, i64::MIN] {
+            assert_eq!(write_int(n, &mut [0; 20]), n.to_string().as_bytes());
+        }
     }
 }
