@@ -147,7 +147,7 @@ impl Session {
         let path = host.resolve_expr_path(&path).map_err(fail)?;
         let content = host.read_file(&path).map_err(fail)?;
         let base = path.parent().unwrap_or_else(AbsPath::root);
-        Ok((SourceFile::register(Origin::File(path.as_bytes().to_vec()), content.bytes().to_vec()), base))
+        Ok((SourceFile::register_static(Origin::File(path.as_bytes().to_vec()), content.leak()), base))
     }
 
     /// The value of a registered expression.

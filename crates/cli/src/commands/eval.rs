@@ -133,7 +133,7 @@ impl Typed {
         }
         let mut text = Vec::new();
         if self.json {
-            text = render::json(session, value)?;
+            text = render::json(session, value, true, pos, false)?;
             if self.pretty.unwrap_or_else(|| std::io::stdout().is_terminal()) {
                 text = render::indented(&text);
             }

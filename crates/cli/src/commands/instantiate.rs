@@ -176,9 +176,10 @@ impl Command<'_> {
                 return self.invocation.output.write(string.as_str().map_or(&[], |s| s.bytes()));
             }
             Form::Xml => {
-                return self.invocation.output.write(&render::xml(self.session, value)?);
+                let document = render::xml(self.session, value, self.typed.strict, !self.typed.no_location)?;
+                return self.invocation.output.write(&document);
             }
-            Form::Json => text = render::json(self.session, value)?,
+            Form::Json => text = render::json(self.session, value, self.typed.strict, Pos::NONE, true)?,
             Form::Plain => {
                 if self.typed.strict {
                     machine.force_deep(value)?;

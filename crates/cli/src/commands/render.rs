@@ -3,24 +3,20 @@
 use crate::failure::Failure;
 use crate::session::Session;
 use firn_source::Pos;
-use firn_value::Value;
+use firn_value::{ContextBuilder, Value};
 
-/// The value as JSON, on one line.
-pub(super) fn json(session: &Session, value: Value) -> Result<Vec<u8>, Failure> {
-    converted(session, "__toJSON", value)
+/// The value as JSON, on one line. `copy_to_store` gives paths as store paths.
+pub(super) fn json(session: &Session, value: Value, strict: bool, pos: Pos, copy_to_store: bool) -> Result<Vec<u8>, Failure> {
+    let (mut out, mut context) = (Vec::new(), ContextBuilder::default());
+    firn_builtins::value_to_json(&session.machine, value, strict, pos, &mut out, &mut context, copy_to_store)?;
+    Ok(out)
 }
 
 /// The value as XML.
-pub(super) fn xml(session: &Session, value: Value) -> Result<Vec<u8>, Failure> {
-    converted(session, "__toXML", value)
-}
-
-fn converted(session: &Session, builtin: &str, value: Value) -> Result<Vec<u8>, Failure> {
-    let Some(function) = session.machine.shared.get_global(builtin) else {
-        return Err(Failure::error(format!("this build lacks the builtin '{builtin}'")));
-    };
-    let text = session.machine.call(function, &[value], Pos::NONE)?;
-    Ok(text.as_str().map_or_else(Vec::new, |text| text.bytes().to_vec()))
+pub(super) fn xml(session: &Session, value: Value, strict: bool, location: bool) -> Result<Vec<u8>, Failure> {
+    let (mut out, mut context) = (Vec::new(), ContextBuilder::default());
+    firn_builtins::value_to_xml(&session.machine, value, strict, location, Pos::NONE, &mut out, &mut context)?;
+    Ok(out)
 }
 
 /// JSON on one line, laid out with two spaces a level.
