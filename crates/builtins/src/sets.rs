@@ -185,7 +185,9 @@ fn map_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let set = machine.force_attrs(args[1], pos, "while evaluating the second argument passed to builtins.mapAttrs")?;
     let (shape, cells) = set.flat();
     let values = shape.names().iter().zip(cells);
-    Ok(AttrsBuilder::of_names(shape, values.map(|(&name, cell)| Thunk::apply(args[0], &[Value::name(name), cell.get()]))))
+    // NIX: the function is not looked at, which traces show: until the first call nothing knows where it is written.
+    let function = if args[0].as_function().is_some() { Thunk::apply(args[0], &[]) } else { args[0] };
+    Ok(AttrsBuilder::of_names(shape, values.map(|(&name, cell)| Thunk::apply(function, &[Value::name(name), cell.get()]))))
 }
 
 fn zip_attrs_with(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {

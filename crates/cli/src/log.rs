@@ -38,7 +38,7 @@ impl Log {
 
     /// A warning.
     pub fn warn(&self, message: &[u8]) {
-        self.say(&Diagnostic::message(Level::Warning, message));
+        self.line(&Diagnostic::message(Level::Warning, message).unaligned());
     }
 
     /// An error or warning.

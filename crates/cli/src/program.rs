@@ -64,15 +64,22 @@ fn tell(invocation: &Invocation, failure: Failure) -> u8 {
         Failure::Exit(status) => status,
         Failure::Error(error) => {
             invocation.log.say(&error.diagnostic());
+            if error.kind() == ErrorKind::Usage {
+                point_to_help(invocation);
+            }
             error.status()
         }
         Failure::Usage(message) => {
-            invocation.log.say(&Error::new(ErrorKind::Host, message).diagnostic());
-            let try_help = [b"Try '", &invocation.called[..], b" --help' for more information."].concat();
-            invocation.log.line(&try_help);
+            invocation.log.say(&Error::new(ErrorKind::Usage, message).diagnostic());
+            point_to_help(invocation);
             1
         }
     }
+}
+
+fn point_to_help(invocation: &Invocation) {
+    let text = [b"Try '", &invocation.called[..], b" --help' for more information."].concat();
+    invocation.log.line(&text);
 }
 
 fn dispatch(invocation: &mut Invocation, words: Words) -> Result<(), Failure> {

@@ -1,15 +1,16 @@
 //! Automatic calls: what the command line does with a function it meets where it wants a value.
 
-use crate::{Machine, colored};
+use crate::{Machine, colored, place_of};
 use firn_source::Pos;
 use firn_value::{Attrs, AttrsBuilder, Error, ErrorKind, Result, Value};
 
 impl Machine {
     /// Calls functions that take a set with the arguments of that name; everything else is itself.
     pub fn auto_call(&self, args: Attrs, value: Value) -> Result<Value> {
-        let value = self.force(value, Pos::NONE)?;
+        let pos = place_of(value);
+        let value = self.force(value, pos)?;
         if let Some(functor) = value.as_attrs().and_then(|set| set.get(self.names().functor)) {
-            let result = self.call(functor, &[value], Pos::NONE)?;
+            let result = self.call(functor, &[value], pos)?;
             return self.auto_call(args, result);
         }
         let Some(pattern) = self.formals(value) else {
@@ -29,7 +30,7 @@ impl Machine {
                 }
             }
         }
-        self.call(value, &[given.finish()], Pos::NONE)
+        self.call(value, &[given.finish()], pos)
     }
 }
 

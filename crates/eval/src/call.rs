@@ -153,6 +153,7 @@ impl Machine {
                 if !error.is_lasting() {
                     return Err(error);
                 }
+                error.wait();
             }
             return Ok(cell);
         };
@@ -160,6 +161,7 @@ impl Machine {
             Ok(value) => Ok(own_cell(value)),
             Err(error) if error.is_lasting() => {
                 *failed = true;
+                error.wait();
                 Ok(Thunk::failed(error))
             }
             Err(error) => Err(error),

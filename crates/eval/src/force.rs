@@ -3,7 +3,7 @@
 use crate::frame::{Frame, fresh_slots};
 use crate::{Machine, Stats};
 use firn_source::Pos;
-use firn_value::{Body, Error, ErrorKind, Result, Slot, Thunk, ThunkState, Value, Work};
+use firn_value::{Body, Error, ErrorKind, Function, Result, Slot, Thunk, ThunkState, Value, Work};
 
 impl Machine {
     /// The value in weak head normal form. `pos` is where it is needed, for messages.
@@ -67,7 +67,7 @@ impl Machine {
 
     #[cold]
     fn failed(&self, thunk: &'static Thunk, work: Work, error: Box<Error>) -> Result<Value> {
-        if error.is_lasting() { thunk.fail(error.clone()) } else { thunk.restore(work) }
+        if error.is_lasting() { thunk.fail(error.share()) } else { thunk.restore(work) }
         Err(error)
     }
 
@@ -77,7 +77,7 @@ impl Machine {
         loop {
             match thunk.state() {
                 ThunkState::Forced(value) => return Ok(value),
-                ThunkState::Failed(error) => return Err(Box::new(error.clone())),
+                ThunkState::Failed(error) => return Err(error.raise()),
                 ThunkState::Suspended => return self.force_thunk(thunk, pos),
                 // Another thread's claim is waited for, unless that thread waits for this one.
                 ThunkState::Claimed(owner) if owner == Thunk::this_thread() || !thunk.wait(owner) => {
@@ -91,4 +91,27 @@ impl Machine {
 
 fn infinite_recursion(pos: Pos) -> Box<Error> {
     Error::new(ErrorKind::InfiniteRecursion, "infinite recursion encountered").at(pos)
+}
+
+/// NIX: where a cell says it is from when nothing else does: a function's place, also that of an application not yet made.
+pub fn place_of(cell: Value) -> Pos {
+    let mut value = cell;
+    let mut done = 0;
+    loop {
+        if let Some(thunk) = value.as_thunk() {
+            match (thunk.applied_function(), thunk.forced()) {
+                (Some(function), _) | (None, Some(function)) => value = function,
+                (None, None) => return Pos::NONE,
+            }
+            continue;
+        }
+        match value.as_function() {
+            Some(Function::Closure(closure)) => return closure.lambda().pos_at(done),
+            Some(Function::Partial(partial)) => {
+                done = partial.args().len();
+                value = partial.function();
+            }
+            Some(Function::Primop(_)) | None => return Pos::NONE,
+        }
+    }
 }

@@ -4,6 +4,7 @@ use crate::frame::{Frame, fresh_slots};
 use crate::{Machine, Stats};
 use firn_host::AbsPath;
 use firn_ir::Program;
+use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::{Origin, Pos, SourceFile, Symbol};
 use firn_value::{Attrs, Constants, Error, ErrorKind, Result, Value};
 
@@ -91,7 +92,10 @@ impl Machine {
         let ast = firn_syntax::parse(file, base.as_bytes(), home, self.settings().syntax)
             .map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))?;
         for warning in ast.warnings() {
-            self.log(&[b"warning: ", warning.message.as_slice(), b"\n"].concat());
+            let diagnostic = Diagnostic { pos: warning.pos, ..Diagnostic::message(Level::Warning, &warning.message) };
+            // NIX: only warnings that name a place have their lines aligned.
+            let text = if warning.pos.is_some() { diagnostic.render(false) } else { diagnostic.unaligned() };
+            self.log(&[text.as_slice(), b"\n"].concat());
         }
         Ok(ast)
     }

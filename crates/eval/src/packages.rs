@@ -1,7 +1,7 @@
 //! Finding the derivations in a value, as `nix-instantiate` and `nix-env` do: sets are searched one level deep, and deeper
 //! where `recurseForDerivations` says so; lists are searched all the way.
 
-use crate::{Machine, colored};
+use crate::{Machine, colored, place_of};
 use firn_source::{Pos, Symbol};
 use firn_value::{Attrs, Error, ErrorKind, Result, Value};
 use hashbrown::HashSet;
@@ -67,7 +67,7 @@ impl Machine {
 impl Search<'_> {
     /// Takes a derivation; whether a search inside the value makes sense.
     fn one(&mut self, cell: Value) -> Result<bool> {
-        let value = self.machine.force(cell, Pos::NONE)?;
+        let value = self.machine.force(cell, place_of(cell))?;
         let Some(set) = value.as_attrs() else {
             return Ok(true);
         };
@@ -89,7 +89,7 @@ impl Search<'_> {
     }
 
     fn all(&mut self, cell: Value) -> Result<()> {
-        let depth = self.machine.deeper(Pos::NONE)?;
+        let depth = self.machine.deeper(place_of(cell))?;
         let machine = self.machine;
         let result = machine.with_stack(|| self.all_inside(cell));
         self.machine.shallower(depth);

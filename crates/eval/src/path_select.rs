@@ -11,9 +11,9 @@ impl Machine {
     fn attr_name(&self, name: &'static AttrName<Value>, frame: &Frame<'_>) -> Result<(Symbol, Option<&'static InlineCache>)> {
         match name {
             AttrName::Static(name, cache) => Ok((*name, Some(cache))),
-            AttrName::Dynamic(expr, _) => {
+            AttrName::Dynamic(expr, _, pos) => {
                 let value = self.eval(expr, frame)?;
-                let text = self.force_string_no_context(value, Pos::NONE, "while evaluating an attribute name")?;
+                let text = self.force_string_no_context(value, *pos, "while evaluating an attribute name")?;
                 Ok((Symbol::intern(text.bytes()), None))
             }
         }
@@ -78,7 +78,7 @@ impl Machine {
                 (Ok((symbol, _)), _) | (Err(_), &AttrName::Static(symbol, _)) => {
                     firn_text::literal::write_name(&mut text, symbol.as_bytes());
                 }
-                (Err(_), AttrName::Dynamic(_, source)) => text.extend_from_slice(&[&b"\"${"[..], source, b"}\""].concat()),
+                (Err(_), AttrName::Dynamic(_, source, _)) => text.extend_from_slice(&[&b"\"${"[..], source, b"}\""].concat()),
             }
         }
         text

@@ -1,6 +1,7 @@
 //! Printing values: the form of `nix-instantiate --eval` ([`print_ambiguous`]) and the form of `nix eval`, the REPL and
 //! error messages ([`print_value`]).
 
+use crate::force::place_of;
 use crate::Machine;
 use firn_source::{Location, Origin};
 use firn_text::literal;
@@ -156,7 +157,7 @@ impl Printer<'_> {
 
     fn print_inner(&mut self, cell: Value, depth: usize) -> Result<()> {
         let value = if self.options.force {
-            self.machine.force(cell, firn_source::Pos::NONE)?
+            self.machine.force(cell, place_of(cell))?
         } else {
             match evaluated(cell, depth == 0) {
                 Ok(value) => value,
@@ -273,7 +274,7 @@ impl Printer<'_> {
         if cells.len() > 1 {
             return Ok(true);
         }
-        let value = self.machine.force(cells[0], firn_source::Pos::NONE)?;
+        let value = self.machine.force(cells[0], place_of(cells[0]))?;
         Ok(value.as_attrs().is_some() || value.as_list().is_some())
     }
 
@@ -422,18 +423,16 @@ impl Machine {
     }
 
     fn force_all(&self, cell: Value, seen: &mut HashSet<u64>) -> Result<()> {
-        let depth = self.deeper(firn_source::Pos::NONE)?;
-        let result = self.with_stack(|| self.force_parts(cell, seen));
-        self.shallower(depth);
-        result
+        let pos = place_of(cell);
+        self.nested(pos, || self.force_parts(cell, pos, seen))
     }
 
-    fn force_parts(&self, cell: Value, seen: &mut HashSet<u64>) -> Result<()> {
+    fn force_parts(&self, cell: Value, pos: firn_source::Pos, seen: &mut HashSet<u64>) -> Result<()> {
         let is_atom = cell.is_whnf() && cell.as_attrs().is_none() && cell.as_list().is_none();
         if is_atom || !seen.insert(cell.identity()) {
             return Ok(());
         }
-        let value = self.force(cell, firn_source::Pos::NONE)?;
+        let value = self.force(cell, pos)?;
         if let Some(set) = value.as_attrs() {
             for (name, pos, cell) in set.iter() {
                 self.force_all(cell, seen)

@@ -121,7 +121,7 @@ impl<V: Copy> Writer<'_, V> {
                     self.tag(0);
                     self.bytes(name.as_bytes());
                 }
-                AttrName::Dynamic(expr, _) => {
+                AttrName::Dynamic(expr, _, _) => {
                     self.tag(1);
                     self.expr(expr);
                 }

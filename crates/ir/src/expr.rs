@@ -164,8 +164,8 @@ pub struct SelectName<V: 'static> {
 pub enum AttrName<V: 'static> {
     /// Written out, with the shape and index last seen there.
     Static(Symbol, InlineCache),
-    /// Computed: strict code, and its source as Nix prints it (for messages).
-    Dynamic(Expr<V>, &'static [u8]),
+    /// Computed: strict code, and for messages its source as Nix prints it and where it is.
+    Dynamic(Expr<V>, &'static [u8], Pos),
 }
 
 /// Selection along a path, with an optional default.

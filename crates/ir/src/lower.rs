@@ -259,7 +259,7 @@ impl<L: Literals> Lowering<'_, L> {
                 AstName::Static(name) => AttrName::Static(name, InlineCache::default()),
                 AstName::Dynamic(id) => {
                     let text = self.source_of(id);
-                    AttrName::Dynamic(self.strict(id)?, text)
+                    AttrName::Dynamic(self.strict(id)?, text, ast.pos_of(id))
                 }
             });
         }

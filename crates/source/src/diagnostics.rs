@@ -18,12 +18,12 @@ pub enum Level {
 }
 
 /// One step of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Step<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
     /// Where, if anywhere.
     pub pos: Pos,
     /// What was being done; an empty text is never shown.
-    pub text: &'a [u8],
+    pub text: Vec<u8>,
     /// Shown even where the trace is cut.
     pub always: bool,
 }
@@ -38,7 +38,7 @@ pub struct Diagnostic<'a> {
     /// Where.
     pub pos: Pos,
     /// The trace, outermost step first.
-    pub trace: Vec<Step<'a>>,
+    pub trace: Vec<Step>,
     /// Names that may have been meant, best first.
     pub suggestions: &'a [Vec<u8>],
 }
@@ -54,14 +54,23 @@ impl<'a> Diagnostic<'a> {
         Diagnostic { level, message, pos: Pos::NONE, trace: Vec::new(), suggestions: &[] }
     }
 
-    /// The text, with colours, without a final newline. `full` shows the whole trace.
-    pub fn render(&self, full: bool) -> Vec<u8> {
+    fn prefix(&self) -> (String, usize) {
         let (color, word) = match self.level {
             Level::Error => (RED, "error:"),
             Level::Warning => (MAGENTA, "warning:"),
             Level::EvaluationWarning => (MAGENTA, "evaluation warning:"),
         };
-        let prefix = format!("{color}{word}{PLAIN} ");
+        (format!("{color}{word}{PLAIN} "), word.len() + 1)
+    }
+
+    /// The message alone, its lines left as they are: how Nix prints warnings that are not about a place.
+    pub fn unaligned(&self) -> Vec<u8> {
+        [self.prefix().0.as_bytes(), self.message].concat()
+    }
+
+    /// The text, with colours, without a final newline. `full` shows the whole trace.
+    pub fn render(&self, full: bool) -> Vec<u8> {
+        let (prefix, width) = self.prefix();
         let mut body = Vec::new();
         if !self.trace.is_empty() {
             let mut writer = TraceWriter { out: &mut body, count: 0 };
@@ -73,7 +82,7 @@ impl<'a> Diagnostic<'a> {
         body.push(b'\n');
         place(&mut body, "", self.pos);
         suggest(&mut body, self.suggestions);
-        indent(prefix.as_bytes(), word.len() + 1, chomp(&body))
+        indent(prefix.as_bytes(), width, chomp(&body))
     }
 }
 
@@ -83,9 +92,9 @@ struct TraceWriter<'o> {
 }
 
 impl TraceWriter<'_> {
-    fn write(&mut self, trace: &[Step<'_>], full: bool) {
+    fn write(&mut self, trace: &[Step], full: bool) {
         let mut seen: BTreeSet<(Pos, &[u8])> = BTreeSet::new();
-        let mut repeated: Vec<&Step<'_>> = Vec::new();
+        let mut repeated: Vec<&Step> = Vec::new();
         let mut cut = false;
         for step in trace.iter().filter(|step| !step.text.is_empty()) {
             cut |= !full && self.count > SHORT_TRACE;
@@ -93,7 +102,7 @@ impl TraceWriter<'_> {
                 continue;
             }
             // NIX: what was seen once counts as repeated for ever, also after "frames omitted" was said.
-            if !seen.insert((step.pos, step.text)) {
+            if !seen.insert((step.pos, &step.text)) {
                 repeated.push(step);
                 continue;
             }
@@ -108,16 +117,16 @@ impl TraceWriter<'_> {
         }
     }
 
-    fn step(&mut self, step: &Step<'_>) {
+    fn step(&mut self, step: &Step) {
         self.out.extend_from_slice("\n… ".as_bytes());
-        self.out.extend_from_slice(step.text);
+        self.out.extend_from_slice(&step.text);
         self.out.push(b'\n');
         if place(self.out, "  ", step.pos) {
             self.count += 1;
         }
     }
 
-    fn repeated(&mut self, steps: &mut Vec<&Step<'_>>) {
+    fn repeated(&mut self, steps: &mut Vec<&Step>) {
         if steps.len() <= FEW_REPEATED {
             for step in steps.iter() {
                 self.step(step);
@@ -231,7 +240,7 @@ mod tests {
             level: Level::Error,
             message: b"undefined",
             pos: file.pos(10),
-            trace: vec![Step { pos: file.pos(16), text: b"while x", always: false }],
+            trace: vec![Step { pos: file.pos(16), text: b"while x".to_vec(), always: false }],
             suggestions: &names,
         };
         let expected = "error:\n       … while x\n         at «string»:3:4:\n            2|   x = y;\n            3| in x\n             |    ^\n            4|\n\n       error: undefined\n       at «string»:2:7:\n            1| let\n            2|   x = y;\n             |       ^\n            3| in x\n       Did you mean one of a, b or c?";
@@ -240,7 +249,7 @@ mod tests {
 
     #[test]
     fn traces_are_cut_and_repetitions_counted() {
-        let steps = |n: usize, text: &'static [u8]| vec![Step { pos: Pos::NONE, text, always: false }; n];
+        let steps = |n: usize, text: &'static [u8]| vec![Step { pos: Pos::NONE, text: text.to_vec(), always: false }; n];
         let mut diagnostic = Diagnostic::message(Level::Error, b"m");
         diagnostic.trace = steps(8, b"again");
         assert_eq!(
@@ -248,7 +257,7 @@ mod tests {
             "error:\n       … again\n\n       (7 duplicate frames omitted)\n\n       error: m"
         );
         let texts: Vec<Vec<u8>> = (0..6).map(|n| format!("step {n}").into_bytes()).collect();
-        diagnostic.trace = texts.iter().map(|text| Step { pos: Pos::NONE, text, always: text == b"step 5" }).collect();
+        diagnostic.trace = texts.into_iter().map(|text| Step { pos: Pos::NONE, always: text == b"step 5", text }).collect();
         let shown = plain(&diagnostic, false);
         assert!(shown.contains("step 3") && !shown.contains("step 4") && shown.contains("step 5"), "{shown}");
         assert!(shown.contains("(stack trace truncated; use '--show-trace' to show the full, detailed trace)"));

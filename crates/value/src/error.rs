@@ -6,7 +6,8 @@
 
 use firn_source::Pos;
 use firn_source::diagnostics::{Diagnostic, Level, Step};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A result of evaluation.
 pub type Result<T> = std::result::Result<T, Box<Error>>;
@@ -86,10 +87,33 @@ impl Drop for Link {
 }
 
 /// An error of evaluation.
-#[derive(Clone, Debug)]
+///
+/// NIX: the failed thunk on the way remembers the very error that goes on to be caught, with the frames it gathers until
+/// then; whoever forces that thunk again gets a copy. So the trace is shared ([`Error::share`]) or copied (`clone`).
+#[derive(Debug)]
 pub struct Error {
     info: Arc<Info>,
-    trace: Option<Arc<Link>>,
+    trace: Arc<Trace>,
+}
+
+/// Frames, outermost first, and whether the error waits to be raised for the first time.
+#[derive(Debug, Default)]
+struct Trace {
+    links: Mutex<Option<Arc<Link>>>,
+    waiting: AtomicBool,
+}
+
+impl Trace {
+    fn links(&self) -> MutexGuard<'_, Option<Arc<Link>>> {
+        self.links.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl Clone for Error {
+    fn clone(&self) -> Error {
+        let trace = Trace { links: Mutex::new(self.trace.links().clone()), waiting: AtomicBool::new(false) };
+        Error { info: Arc::clone(&self.info), trace: Arc::new(trace) }
+    }
 }
 
 impl Error {
@@ -102,7 +126,7 @@ impl Error {
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<Vec<u8>>) -> Box<Error> {
         let info = Info { kind, message: message.into(), pos: Pos::NONE, suggestions: Vec::new(), status: 1 };
-        Box::new(Error { info: Arc::new(info), trace: None })
+        Box::new(Error { info: Arc::new(info), trace: Arc::default() })
     }
 
     /// Sets the position.
@@ -126,10 +150,27 @@ impl Error {
 
     /// Adds a frame around the ones already there.
     #[cold]
-    pub fn frame(mut self: Box<Self>, frame: Frame) -> Box<Error> {
-        let inner = self.trace.take();
-        self.trace = Some(Arc::new(Link { frame, inner }));
+    pub fn frame(self: Box<Self>, frame: Frame) -> Box<Error> {
+        let mut links = self.trace.links();
+        let inner = links.take();
+        *links = Some(Arc::new(Link { frame, inner }));
+        drop(links);
         self
+    }
+
+    /// The same error: frames added to either are seen in both.
+    pub fn share(&self) -> Box<Error> {
+        Box::new(Error { info: Arc::clone(&self.info), trace: Arc::clone(&self.trace) })
+    }
+
+    /// The error of a thunk that was evaluated before it was needed: whoever needs it first raises it.
+    pub fn wait(&self) {
+        self.trace.waiting.store(true, Ordering::Relaxed);
+    }
+
+    /// What forcing a failed thunk raises: the error itself if nobody raised it yet, otherwise a copy.
+    pub fn raise(&self) -> Box<Error> {
+        if self.trace.waiting.swap(false, Ordering::Relaxed) { self.share() } else { Box::new(self.clone()) }
     }
 
     /// Adds names that may have been meant, best first.
@@ -164,8 +205,9 @@ impl Error {
     }
 
     /// The trace, outermost frame first.
-    pub fn frames(&self) -> impl Iterator<Item = &Frame> {
-        std::iter::successors(self.trace.as_deref(), |link| link.inner.as_deref()).map(|link| &link.frame)
+    pub fn frames(&self) -> Vec<Frame> {
+        let links = self.trace.links().clone();
+        std::iter::successors(links.as_deref(), |link| link.inner.as_deref()).map(|link| link.frame.clone()).collect()
     }
 
     /// The error as the user is told of it.
@@ -174,7 +216,7 @@ impl Error {
             level: Level::Error,
             message: self.message(),
             pos: self.pos(),
-            trace: self.frames().map(|f| Step { pos: f.pos, text: &f.text, always: f.always }).collect(),
+            trace: self.frames().into_iter().map(|f| Step { pos: f.pos, text: f.text, always: f.always }).collect(),
             suggestions: self.suggestions(),
         }
     }

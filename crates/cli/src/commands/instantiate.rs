@@ -7,7 +7,7 @@ use crate::flags::Flags;
 use crate::program::Invocation;
 use crate::session::Session;
 use crate::{settings, statistics};
-use firn_eval::{Coercion, print_ambiguous};
+use firn_eval::{Coercion, place_of, print_ambiguous};
 use firn_host::AbsPath;
 use firn_source::{Pos, SourceFile};
 use firn_value::Value;
@@ -157,7 +157,7 @@ impl Command<'_> {
         let machine = &self.session.machine;
         let arguments = self.session.arguments;
         let (cell, _) = machine.find_along(path, arguments, root)?;
-        let value = machine.force(cell, Pos::NONE)?;
+        let value = machine.force(cell, place_of(cell))?;
         if self.typed.action == Action::Instantiate {
             return self.derivations(value);
         }
@@ -179,7 +179,7 @@ impl Command<'_> {
                 let document = render::xml(self.session, value, self.typed.strict, !self.typed.no_location)?;
                 return self.invocation.output.write(&document);
             }
-            Form::Json => text = render::json(self.session, value, self.typed.strict, Pos::NONE, true)?,
+            Form::Json => text = render::json(self.session, value, self.typed.strict, place_of(value), true)?,
             Form::Plain => {
                 if self.typed.strict {
                     machine.force_deep(value)?;

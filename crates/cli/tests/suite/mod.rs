@@ -115,7 +115,7 @@ pub fn judge(tool: &Tool, root: &Path, case: &Case) -> Verdict {
     let expected_file = |extension: &str| root.join("lang").join(format!("{}.{extension}", case.name));
     let as_xml = case.kind == Kind::EvalOkay && expected_file("exp.xml").exists();
     let run = run_case(tool, root, case, as_xml);
-    let (stdout, stderr) = normalise(root, case, &run);
+    let (stdout, stderr) = normalise(tool, root, case, &run);
     // An absent file means that nothing is expected there.
     let expected = |extension: &str| readable(&fs::read(expected_file(extension)).unwrap_or_default());
     let succeeds = case.kind.exit_code() == 0;
@@ -176,11 +176,17 @@ fn run_case(tool: &Tool, root: &Path, case: &Case, as_xml: bool) -> Run {
 }
 
 /// The output as the suite's driver compares it: its directory written `/pwd`, then the case's own post-processing.
-fn normalise(root: &Path, case: &Case, run: &Run) -> (String, String) {
+fn normalise(tool: &Tool, root: &Path, case: &Case, run: &Run) -> (String, String) {
     let here = root.to_string_lossy();
     let (mut out, mut err) = (readable(&run.stdout), plain(&readable(&run.stderr)));
     if matches!(case.kind, Kind::EvalOkay | Kind::EvalFail) {
         (out, err) = (out.replace(&*here, "/pwd"), err.replace(&*here, "/pwd"));
+    }
+    // The driver calls the tool by its bare name, which usage errors repeat.
+    let called = [&b"Try '"[..], tool.program().as_os_str().as_encoded_bytes()].concat();
+    let called = String::from_utf8_lossy(&called).into_owned();
+    for suffix in [" instantiate --help'", " --help'"] {
+        err = err.replace(&format!("{called}{suffix}"), "Try 'nix-instantiate --help'");
     }
     let script = root.join(format!("lang/{}.postprocess", case.name));
     if script.exists() { postprocess(&script, case, out, err) } else { (out, err) }

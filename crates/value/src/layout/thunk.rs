@@ -220,6 +220,12 @@ impl Thunk {
         WAITS.wait(&self.head, owner, Thunk::this_thread())
     }
 
+    /// The function of an application that has not begun; none if it is applied to nothing.
+    pub fn applied_function(&'static self) -> Option<Value> {
+        let head = self.head.load();
+        (header_kind(head) == kind::APPLY && header_count(head) > 1).then(|| self.slot(0).get())
+    }
+
     /// Whether it is an application that has not begun.
     pub fn is_application(&'static self) -> bool {
         header_kind(self.head.load()) == kind::APPLY
