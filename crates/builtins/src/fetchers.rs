@@ -1,34 +1,140 @@
-//! Fetchers: not here yet. Each says what is missing instead of an undefined variable.
+//! Fetchers: arguments are read and checked as Nix does, and what is pinned and already in the store is found there.
+//! Nothing is downloaded yet: whatever needs that says so.
 
-use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, colored};
+use crate::sources::parse_hash;
+use crate::store::{self, eval_error};
+use firn_eval::{Builtin, Error, Machine, Result, color_bytes, colored, store_error};
 use firn_source::Pos;
+use firn_store::content_address::{ContentAddress, Method};
+use firn_store::hash::{Algorithm, Hash};
+use firn_store::path::check_name;
+use firn_store::store_dir::References;
 use firn_value::Value;
 
-fn missing(name: &str, pos: Pos) -> Result<Value> {
-    let message = format!("'{}' is not supported: this evaluator fetches nothing", colored(format_args!("builtins.{name}")));
-    Err(Error::new(ErrorKind::Eval, message).at(pos))
+/// What `fetchurl` and `fetchTarball` were asked for.
+struct Request {
+    url: Vec<u8>,
+    name: Vec<u8>,
+    hash: Option<Hash>,
+    /// How an invalid name is mended, with `%` for the fetcher.
+    advice: &'static str,
 }
 
-fn fetchurl(_: &Machine, pos: Pos, _: &[Value]) -> Result<Value> {
-    missing("fetchurl", pos)
+fn read_request(machine: &Machine, pos: Pos, arg: Value, who: &str, name: &str) -> Result<Request> {
+    let value = machine.force(arg, pos)?;
+    let (mut name, mut hash) = (name.as_bytes().to_vec(), None);
+    let what = "while evaluating the url we should fetch";
+    let Some(set) = value.as_attrs() else {
+        let url = machine.force_string_no_context(value, pos, what)?.bytes().to_vec();
+        let advice = "Please pass an attribute set with 'url' and 'name' attributes to '%',  so that it can create a \
+                      valid store path.";
+        return Ok(Request { url, name, hash, advice });
+    };
+    let mut url = None;
+    let mut advice =
+        "Please add a valid 'name' attribute to the argument for '%', so that it can create a valid store path.";
+    for (key, at, value) in set.iter() {
+        match key.as_bytes() {
+            b"url" => url = Some(machine.force_string_no_context(value, at, what)?.bytes().to_vec()),
+            b"sha256" => {
+                let what = "while evaluating the sha256 of the content we should fetch";
+                let text = machine.force_string_no_context(value, at, what)?;
+                hash = Some(parse_hash(machine, text.bytes(), Some(Algorithm::Sha256))?);
+            }
+            b"name" => {
+                let what = "while evaluating the name of the content we should fetch";
+                name = machine.force_string_no_context(value, at, what)?.bytes().to_vec();
+                advice = "Please change the value for the 'name' attribute passed to '%', so that it can create a \
+                          valid store path.";
+            }
+            other => {
+                let shown = [color_bytes(other), color_bytes(who.as_bytes())];
+                let parts = [b"unsupported argument '".as_slice(), &shown[0], b"' to '", &shown[1], b"'"];
+                return Err(eval_error(parts.concat(), pos));
+            }
+        }
+    }
+    match url {
+        Some(url) => Ok(Request { url, name, hash, advice }),
+        None => Err(eval_error("'url' argument required", pos)),
+    }
 }
 
-fn fetch_tarball(_: &Machine, pos: Pos, _: &[Value]) -> Result<Value> {
-    missing("fetchTarball", pos)
+fn base_name(url: &[u8]) -> &[u8] {
+    let end = url.iter().rposition(|&byte| byte != b'/').map_or(url.len().min(1), |at| at + 1);
+    let start = url[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    &url[start..end]
+}
+
+fn fetch(machine: &Machine, pos: Pos, arg: Value, who: &str, name: &str, method: Method) -> Result<Value> {
+    let mut request = read_request(machine, pos, arg, who, name)?;
+    if who == "fetchTarball" {
+        request.url = firn_host::tarball_url(&request.url);
+    }
+    if request.name.is_empty() {
+        request.name = base_name(&request.url).to_vec();
+    }
+    if let Err(why) = check_name(&request.name) {
+        return Err(bad_name(&request, why.message(), who, pos));
+    }
+    if machine.settings().pure_eval && request.hash.is_none() {
+        let message = format!("in pure evaluation mode, '{}' requires a 'sha256' argument", colored(who));
+        return Err(eval_error(message, pos));
+    }
+    if let Some(hash) = request.hash.filter(|hash| hash.algorithm() == Algorithm::Sha256) {
+        let address = ContentAddress { method, hash };
+        let dir = machine.store_dir();
+        let path = dir
+            .make_fixed_output_path(&request.name, &address, References::default())
+            .map_err(|e| store_error(&e))?;
+        if store::store(machine).backend.is_valid(&path).map_err(|e| store_error(&e))? {
+            store::allow(machine, &path)?;
+            return Ok(store::store_path_string(machine, &path));
+        }
+    }
+    Err(cannot_fetch(&request.url, who, pos))
+}
+
+#[cold]
+fn bad_name(request: &Request, why: &[u8], who: &str, pos: Pos) -> Box<Error> {
+    let advice = request.advice.replace('%', who);
+    let shown = color_bytes(&request.url);
+    let parts =
+        [b"invalid store path name when fetching URL '".as_slice(), &shown, b"': ", why, b". ", advice.as_bytes()];
+    eval_error(parts.concat(), pos)
+}
+
+#[cold]
+fn cannot_fetch(what: &[u8], who: &str, pos: Pos) -> Box<Error> {
+    let shown = [color_bytes(what), color_bytes(who.as_bytes())];
+    let parts = [b"cannot fetch '".as_slice(), &shown[0], b"': '", &shown[1], b"' cannot download in this evaluator"];
+    eval_error(parts.concat(), pos)
+}
+
+fn fetchurl(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
+    fetch(machine, pos, args[0], "fetchurl", "", Method::Flat)
+}
+
+fn fetch_tarball(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
+    fetch(machine, pos, args[0], "fetchTarball", "source", Method::Nar)
+}
+
+fn unsupported(who: &str, pos: Pos) -> Box<Error> {
+    eval_error(format!("'{}' is not supported by this evaluator", colored(format_args!("builtins.{who}"))), pos)
 }
 
 fn fetch_git(_: &Machine, pos: Pos, _: &[Value]) -> Result<Value> {
-    missing("fetchGit", pos)
+    Err(unsupported("fetchGit", pos))
 }
 
 fn fetch_mercurial(_: &Machine, pos: Pos, _: &[Value]) -> Result<Value> {
-    missing("fetchMercurial", pos)
+    Err(unsupported("fetchMercurial", pos))
 }
 
 /// The subject's builtins.
 pub(crate) const TABLE: &[Builtin] = &[
-    Builtin { name: "fetchurl", arity: 1, strict: 0, run: fetchurl },
-    Builtin { name: "fetchTarball", arity: 1, strict: 0, run: fetch_tarball },
+    Builtin { name: "fetchurl", arity: 1, strict: 1, run: fetchurl },
+    Builtin { name: "fetchTarball", arity: 1, strict: 1, run: fetch_tarball },
     Builtin { name: "fetchGit", arity: 1, strict: 0, run: fetch_git },
     Builtin { name: "fetchMercurial", arity: 1, strict: 0, run: fetch_mercurial },
 ];

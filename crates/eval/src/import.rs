@@ -2,7 +2,7 @@
 
 use crate::frame::{Frame, fresh_slots};
 use crate::{Machine, Stats};
-use firn_host::AbsPath;
+use firn_host::{AbsPath, Follow};
 use firn_ir::Program;
 use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::{Origin, Pos, SourceFile, Symbol};
@@ -60,7 +60,9 @@ impl Machine {
 
     /// Parses and lowers a file.
     pub fn load(&self, path: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        let content = self.host().read_file(path).map_err(|e| self.host_error(e))?;
+        // NIX: links are followed for the bytes only; relative paths and positions go by the path as imported.
+        let real = self.host().resolve_symlinks(path, Follow::Full).map_err(|e| self.host_error(e))?;
+        let content = self.host().read_file(&real).map_err(|e| self.host_error(e))?;
         let file = SourceFile::register_static(Origin::File(path.as_bytes().to_vec()), content.leak());
         let base = path.parent().unwrap_or_else(AbsPath::root);
         self.compile(file, &base, scope)
