@@ -1,8 +1,8 @@
 //! Lists.
 
-use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, colored, own_cell};
+use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, colored, own_cell, place_of};
 use firn_source::Pos;
-use firn_value::{AttrsBuilder, Function, List, ListBuilder, Thunk, Value};
+use firn_value::{AttrsBuilder, List, ListBuilder, Thunk, Value};
 
 fn length(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let list = machine.force_list(args[0], pos, "while evaluating the first argument passed to builtins.length")?;
@@ -117,26 +117,14 @@ fn concat_map(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let list = machine.force_list(args[1], pos, "while evaluating the second argument passed to builtins.concatMap")?;
     let context = "while evaluating the return value of the function passed to builtins.concatMap";
     // NIX: a result that is no list is reported at the function, or at the result when that is a function.
-    let at = position_of(function, pos);
     let mut all = Vec::with_capacity(list.len());
     for item in list.iter() {
         let result = machine.call(function, &[item], pos)?;
-        let part = machine.force_list(result, position_of(result, at), context)?;
+        let at = if result.as_function().is_some() { place_of(result) } else { place_of(function) };
+        let part = machine.force_list(result, at, context)?;
         all.extend(part.iter());
     }
     Ok(ListBuilder::of(&all))
-}
-
-/// Where a function is written; `otherwise` for anything else.
-fn position_of(value: Value, otherwise: Pos) -> Pos {
-    match value.as_function() {
-        Some(Function::Closure(closure)) => closure.lambda().pos_at(0),
-        Some(Function::Partial(partial)) => match partial.function().as_function() {
-            Some(Function::Closure(closure)) => closure.lambda().pos_at(partial.args().len()),
-            _ => otherwise,
-        },
-        _ => otherwise,
-    }
 }
 
 fn foldl(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {

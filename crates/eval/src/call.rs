@@ -145,26 +145,28 @@ impl Machine {
     /// will not get to the arguments it forces later, so those must not be evaluated early.
     #[inline]
     fn evaluate_early(&self, arg: &'static Expr, frame: &Frame<'_>, failed: &mut bool) -> Result<Value> {
-        let Expr::Suspend(node) = arg else {
-            // A variable's cell is forced here so that arguments keep their order; it remembers its own failure.
-            let cell = self.delay(arg, frame);
-            if let Err(error) = self.force(cell, Pos::NONE) {
-                *failed = true;
-                if !error.is_lasting() {
-                    return Err(error);
+        if let Expr::Suspend(node) = arg {
+            return match self.run_now(node, frame) {
+                Ok(value) => Ok(own_cell(value)),
+                Err(error) => {
+                    *failed = true;
+                    keep_waiting(error).map(Thunk::failed)
                 }
-                error.wait();
-            }
-            return Ok(cell);
-        };
-        match self.run_now(node, frame) {
-            Ok(value) => Ok(own_cell(value)),
-            Err(error) if error.is_lasting() => {
+            };
+        }
+        let cell = self.delay(arg, frame);
+        if cell.as_thunk().is_none_or(|thunk| thunk.forced().is_some()) { Ok(cell) } else { self.force_early(cell, failed) }
+    }
+
+    /// Forces a variable's cell so that arguments keep their order; the cell remembers its own failure.
+    #[inline(never)]
+    fn force_early(&self, cell: Value, failed: &mut bool) -> Result<Value> {
+        match self.force(cell, Pos::NONE) {
+            Ok(_) => Ok(cell),
+            Err(error) => {
                 *failed = true;
-                error.wait();
-                Ok(Thunk::failed(error))
+                keep_waiting(error).map(|_| cell)
             }
-            Err(error) => Err(error),
         }
     }
 
@@ -370,8 +372,17 @@ impl Machine {
 /// A cell for a result. NIX: functions (and NaN) are told apart by their cells, so one gets a cell of its own (M7).
 #[inline]
 pub fn own_cell(value: Value) -> Value {
-    let by_cell = value.as_function().is_some() || value.as_float().is_some_and(f64::is_nan);
-    if by_cell { Thunk::ready(value) } else { value }
+    if value.is_told_apart_by_cell() { Thunk::ready(value) } else { value }
+}
+
+/// A failure met early waits for whoever needs the argument first; one that does not last is raised at once.
+#[cold]
+fn keep_waiting(error: Box<Error>) -> Result<Box<Error>> {
+    if !error.is_lasting() {
+        return Err(error);
+    }
+    error.wait();
+    Ok(error)
 }
 
 #[cold]

@@ -84,6 +84,13 @@ impl Value {
         self.0 & tag::MASK
     }
 
+    /// Whether equality asks which cell the value is in: functions, and NaN, which equals nothing else.
+    #[inline]
+    pub fn is_told_apart_by_cell(self) -> bool {
+        const _: () = assert!(tag::FUNCTION == 6 && tag::BOXED == 7);
+        self.tag() >= tag::FUNCTION && (self.tag() == tag::FUNCTION || self.as_float().is_some_and(f64::is_nan))
+    }
+
     /// Whether the word is not a thunk (a thunk that has been forced still is one).
     #[inline]
     pub fn is_whnf(self) -> bool {
