@@ -8,7 +8,7 @@ use crate::program::Invocation;
 use crate::session::Session;
 use crate::settings::{self, host_failure};
 use crate::statistics;
-use firn_eval::{Coercion, Error, ErrorKind, OnError, PrintOptions, colored, try_print_value};
+use firn_eval::{Coercion, Error, ErrorKind, PrintOptions, colored, try_print_value};
 use firn_host::AbsPath;
 use firn_source::{Pos, Symbol};
 use firn_value::Value;
@@ -138,7 +138,7 @@ impl Typed {
                 text = render::indented(&text);
             }
         } else {
-            let options = PrintOptions { force: true, derivation_paths: true, errors: OnError::Throw, ..Default::default() };
+            let options = PrintOptions { force: true, derivation_paths: true, ..Default::default() };
             try_print_value(machine, value, &options, &mut text)?;
         }
         invocation.output.line(&text)

@@ -67,8 +67,9 @@ pub fn judge(complaints: &[String]) {
 }
 
 /// Where `word` stands in `line` as a whole word.
+/// A hyphen joins words: names of settings are no code.
 pub fn has_word(line: &str, word: &str) -> bool {
-    let part_of_name = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let part_of_name = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
     line.match_indices(word).any(|(at, _)| {
         !part_of_name(line[..at].chars().next_back()) && !part_of_name(line[at + word.len()..].chars().next())
     })
