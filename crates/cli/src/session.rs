@@ -142,12 +142,8 @@ impl Session {
     /// Registers the expression in a file (a directory stands for its `default.nix`).
     pub fn file_expression(&self, argument: &[u8]) -> Result<(&'static SourceFile, AbsPath), Failure> {
         let path = self.file_argument(argument)?;
-        let host = self.machine.host();
-        let fail = |error| Failure::Error(self.machine.host_error(error));
-        let path = host.resolve_expr_path(&path).map_err(fail)?;
-        let content = host.read_file(&path).map_err(fail)?;
-        let base = path.parent().unwrap_or_else(AbsPath::root);
-        Ok((SourceFile::register_static(Origin::File(path.as_bytes().to_vec()), content.leak()), base))
+        let path = self.machine.host().resolve_expr_path(&path).map_err(|error| self.machine.host_error(error))?;
+        Ok(self.machine.source(&path)?)
     }
 
     /// The value of a registered expression.

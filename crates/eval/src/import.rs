@@ -60,12 +60,18 @@ impl Machine {
 
     /// Parses and lowers a file.
     pub fn load(&self, path: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        // NIX: links are followed for the bytes only; relative paths and positions go by the path as imported.
+        let (file, base) = self.source(path)?;
+        self.compile(file, &base, scope)
+    }
+
+    /// Registers the text of a file, and the directory that its relative paths start from.
+    ///
+    /// NIX: links are followed for the bytes only; relative paths and positions go by the path as imported.
+    pub fn source(&self, path: &AbsPath) -> Result<(&'static SourceFile, AbsPath)> {
         let real = self.host().resolve_symlinks(path, Follow::Full).map_err(|e| self.host_error(e))?;
         let content = self.host().read_file(&real).map_err(|e| self.host_error(e))?;
         let file = SourceFile::register_static(Origin::File(path.as_bytes().to_vec()), content.leak());
-        let base = path.parent().unwrap_or_else(AbsPath::root);
-        self.compile(file, &base, scope)
+        Ok((file, path.parent().unwrap_or_else(AbsPath::root)))
     }
 
     /// Parses and lowers a registered text; relative paths in it are relative to `base`.

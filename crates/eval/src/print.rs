@@ -148,7 +148,8 @@ impl Printer<'_> {
                 if throws {
                     return Err(error);
                 }
-                self.colored(RED, format!("«error: {error}»").as_bytes());
+                let message = firn_source::terminal::filter_escapes(error.message(), true);
+                self.colored(RED, &["«error: ".as_bytes(), &message, "»".as_bytes()].concat());
                 Ok(())
             }
             other => other,
