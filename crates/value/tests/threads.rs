@@ -1,0 +1,139 @@
+//! Thunks through their life, in one thread and in several; values read by threads that did not make them.
+
+use firn_ir::{Globals, lower};
+use firn_source::{Origin, SourceFile, Symbol};
+use firn_value::{
+    AttrsBuilder, Body, Closure, Constants, Error, ErrorKind, Expr, Function, Primop, Thunk, ThunkState, Value, Work,
+};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static ID: Primop = Primop { name: "id", arity: 1, strict: 0, index: 0, trace: true };
+
+struct NoGlobals;
+
+impl Globals<Value> for NoGlobals {
+    fn global(&self, _: Symbol) -> Option<Value> {
+        None
+    }
+}
+
+fn compile(text: &str) -> &'static Body {
+    let file = SourceFile::register(Origin::Expression, text.as_bytes().to_vec());
+    let ast = firn_syntax::parse(file, b"/", firn_syntax::Home::Pure, firn_syntax::Features::default()).expect("it parses");
+    &lower(&ast, &[], &NoGlobals, &mut Constants).expect("it lowers").body
+}
+
+/// The code of the thunk that is the only element of the list which the function `text` gives.
+fn suspended(text: &str) -> &'static Body {
+    let Expr::Lambda(lambda) = compile(text).expr else { panic!("{text} is no function") };
+    let Expr::List(items) = lambda.body.expr else { panic!("{text} gives no list") };
+    let [Expr::Suspend(node)] = items else { panic!("{text} gives no suspended element") };
+    &node.body
+}
+
+#[test]
+fn a_thunk_is_claimed_once_and_then_holds_its_result() {
+    let body = suspended("x: y: [ (x + y) ]");
+    let thunk = Thunk::suspend(body);
+    let slots = thunk.slots_of(body);
+    assert_eq!(slots.len(), body.captures.len());
+    slots.iter().zip(1..).for_each(|(slot, n)| slot.set(Value::int(n)));
+    assert!(!thunk.value().is_whnf() && thunk.forced().is_none() && thunk.suspended_body().is_some());
+    assert!(matches!(thunk.state(), ThunkState::Suspended));
+
+    let Some(Work::Run(code, captures)) = thunk.claim() else { panic!("a suspended thunk can be claimed") };
+    assert!(std::ptr::eq(code, body));
+    assert_eq!(captures.iter().map(|slot| slot.get().as_int()).collect::<Vec<_>>(), [Some(1), Some(2)]);
+    assert!(matches!(thunk.state(), ThunkState::Claimed(owner) if owner == Thunk::this_thread()));
+    assert!(thunk.claim().is_none() && thunk.slots_of(body).is_empty() && thunk.suspended_body().is_none());
+
+    thunk.publish(Value::int(3));
+    assert_eq!(thunk.forced(), Some(Value::int(3)));
+    assert!(matches!(thunk.state(), ThunkState::Forced(v) if v == Value::int(3)));
+    assert!(thunk.claim().is_none());
+}
+
+#[test]
+fn a_thunk_given_back_is_as_before() {
+    let body = suspended("x: [ (x x) ]");
+    let thunk = Thunk::suspend(body);
+    thunk.slots_of(body)[0].set(Value::TRUE);
+    let work = thunk.claim().expect("a suspended thunk can be claimed");
+    thunk.restore(work);
+    let Some(Work::Run(code, captures)) = thunk.claim() else { panic!("it can be claimed again") };
+    assert!(std::ptr::eq(code, body) && captures[0].get() == Value::TRUE);
+
+    let application = Thunk::apply(Value::primop(&ID), &[Value::int(1), Value::int(2)]).as_thunk().expect("a thunk");
+    assert!(application.is_application());
+    let work = application.claim().expect("an application can be claimed");
+    application.restore(work);
+    let Some(Work::Apply(slots)) = application.claim() else { panic!("it can be claimed again") };
+    assert!(matches!(slots[0].get().as_function(), Some(Function::Primop(_))));
+    assert_eq!(slots[1..].iter().map(|slot| slot.get().as_int()).collect::<Vec<_>>(), [Some(1), Some(2)]);
+}
+
+#[test]
+fn a_failure_stays() {
+    let error = || Error::new(ErrorKind::Thrown, "no");
+    let thunk = Thunk::apply(Value::primop(&ID), &[Value::NULL]).as_thunk().expect("a thunk");
+    thunk.claim().expect("an application can be claimed");
+    thunk.fail(error());
+    for cell in [thunk, Thunk::failed(error()).as_thunk().expect("a thunk")] {
+        let ThunkState::Failed(kept) = cell.state() else { panic!("it failed") };
+        assert_eq!((kept.kind(), kept.message()), (ErrorKind::Thrown, &b"no"[..]));
+        assert!(cell.claim().is_none() && cell.forced().is_none());
+    }
+    let ready = Thunk::ready(Value::int(4)).as_thunk().expect("a thunk");
+    assert_eq!(ready.forced(), Some(Value::int(4)));
+}
+
+#[test]
+fn a_closure_keeps_code_captures_and_its_mark() {
+    let Expr::Lambda(outer) = compile("x: { f = y: x; }").expr else { panic!("a function") };
+    let Expr::Attrs(set) = outer.body.expr else { panic!("a set") };
+    let Expr::Lambda(lambda) = set.values[0] else { panic!("a function") };
+    for delayed in [false, true] {
+        let closure = Closure::new(lambda, delayed);
+        closure.captures()[0].set(Value::int(9));
+        let Some(Function::Closure(same)) = closure.value().as_function() else { panic!("a closure") };
+        assert!(std::ptr::eq(same.lambda(), lambda) && same.is_delayed() == delayed);
+        assert_eq!(same.captures().iter().map(|slot| slot.get()).collect::<Vec<_>>(), [Value::int(9)]);
+    }
+}
+
+#[test]
+fn threads_share_thunks_and_each_is_forced_once() {
+    firn_value::single_threaded(false);
+    assert!(!firn_value::single_threaded(true));
+    let count = if cfg!(miri) { 8 } else { 5_000 };
+    let cells: Vec<Value> = (0..count).map(|n| Thunk::apply(Value::primop(&ID), &[Value::int(n)])).collect();
+    let forced = AtomicUsize::new(0);
+    let force = |cell: Value| {
+        let thunk = cell.as_thunk().expect("a thunk");
+        loop {
+            if let Some(Work::Apply(slots)) = thunk.claim() {
+                forced.fetch_add(1, Ordering::Relaxed);
+                // The result is an object made by this thread and read by all.
+                let mut set = AttrsBuilder::with_capacity(1);
+                set.insert("n", slots[1].get());
+                thunk.publish(set.finish());
+            }
+            match thunk.state() {
+                ThunkState::Forced(value) => break value,
+                ThunkState::Claimed(owner) => assert!(thunk.wait(owner), "nobody waits in a circle here"),
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for (n, &cell) in cells.iter().enumerate() {
+                    let set = force(cell).as_attrs().expect("a set");
+                    assert_eq!(set.get(Symbol::from("n")).and_then(Value::as_int), Some(n as i64));
+                }
+            });
+        }
+    });
+    assert_eq!(forced.load(Ordering::Relaxed), count as usize);
+}
