@@ -91,6 +91,7 @@ fn errors_name_the_attribute_and_the_derivation() {
         .expect_err("a set has no string");
     let frames: Vec<String> = error
         .frames()
+        .into_iter()
         .map(|frame| String::from_utf8_lossy(&frame.text).replace(firn_eval::Error::HIGHLIGHT, "").replace(firn_eval::Error::PLAIN, ""))
         .collect();
     assert!(frames.iter().any(|f| f == "while evaluating attribute 'a' of derivation 'n'"), "{frames:?}");
