@@ -8,7 +8,10 @@
 use crate::derivation_attrs::Draft;
 use crate::imports::output_string;
 use crate::store::{self, EvalStore, Failure, eval_error};
-use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, color_bytes, colored, context_elements, context_of, show_location, store_error};
+use firn_eval::{
+    Builtin, Error, ErrorKind, Machine, Result, color_bytes, colored, context_elements, context_of, show_location,
+    store_error,
+};
 use firn_source::{Pos, Symbol};
 use firn_store::content_address::Method;
 use firn_store::context::{Built, Element};
@@ -34,8 +37,12 @@ fn derivation_strict(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Valu
 fn while_evaluating(error: Box<Error>, name: &[u8], name_pos: Pos) -> Box<Error> {
     let place = name_pos.resolve().map_or_else(|| "«none»:0".to_owned(), |location| show_location(&location));
     let shown = [color_bytes(name), color_bytes(place.as_bytes())];
-    let parts =
-        [b"while evaluating derivation '".as_slice(), &shown[0], b"'\n  whose name attribute is located at ", &shown[1]];
+    let parts = [
+        b"while evaluating derivation '".as_slice(),
+        &shown[0],
+        b"'\n  whose name attribute is located at ",
+        &shown[1],
+    ];
     error.trace(Pos::NONE, parts.concat())
 }
 

@@ -57,8 +57,10 @@ impl<'m> Draft<'m> {
             "__structuredAttrs",
             "while evaluating the `__structuredAttrs` attribute passed to builtins.derivationStrict",
         )?;
-        let ignore_nulls =
-            flag("__ignoreNulls", "while evaluating the `__ignoreNulls` attribute passed to builtins.derivationStrict")?;
+        let ignore_nulls = flag(
+            "__ignoreNulls",
+            "while evaluating the `__ignoreNulls` attribute passed to builtins.derivationStrict",
+        )?;
         if structured {
             self.json = Some(b"{".to_vec());
         } else {
@@ -180,7 +182,11 @@ impl<'m> Draft<'m> {
                 let names = list.iter().map(plain).collect::<Result<Vec<_>>>()?;
                 self.read_outputs(names.into_iter())?;
             }
-            b"allowedReferences" | b"allowedRequisites" | b"disallowedReferences" | b"disallowedRequisites" | b"maxSize"
+            b"allowedReferences"
+            | b"allowedRequisites"
+            | b"disallowedReferences"
+            | b"disallowedRequisites"
+            | b"maxSize"
             | b"maxClosureSize" => self.warn_disabled(&String::from_utf8_lossy(key)),
             _ => {}
         }
@@ -214,7 +220,10 @@ impl<'m> Draft<'m> {
             b"recursive" => Method::Nar,
             _ => Method::parse(word).map_err(|_| {
                 let shown = color_bytes(word);
-                eval_error([b"invalid value '".as_slice(), &shown, b"' for 'outputHashMode' attribute"].concat(), Pos::NONE)
+                eval_error(
+                    [b"invalid value '".as_slice(), &shown, b"' for 'outputHashMode' attribute"].concat(),
+                    Pos::NONE,
+                )
             })?,
         };
         self.method = Some(method);
@@ -241,7 +250,10 @@ impl<'m> Draft<'m> {
         for name in names {
             if self.outputs.contains(name) {
                 let shown = color_bytes(name);
-                return Err(eval_error([b"duplicate derivation output '".as_slice(), &shown, b"'"].concat(), Pos::NONE));
+                return Err(eval_error(
+                    [b"duplicate derivation output '".as_slice(), &shown, b"'"].concat(),
+                    Pos::NONE,
+                ));
             }
             if name == b"drvPath" {
                 return Err(eval_error("invalid derivation output name 'drvPath'", Pos::NONE));

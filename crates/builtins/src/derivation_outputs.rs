@@ -45,7 +45,8 @@ impl Draft<'_> {
         let method = self.method.unwrap_or(Method::Nar);
         for name in &self.outputs {
             self.drv.env.insert(name, placeholder::own_output(name).as_bytes());
-            let output = if self.impure { Output::Impure(method, algorithm) } else { Output::Floating(method, algorithm) };
+            let output =
+                if self.impure { Output::Impure(method, algorithm) } else { Output::Floating(method, algorithm) };
             self.drv.outputs.insert(name[..].into(), output);
         }
         Ok(())

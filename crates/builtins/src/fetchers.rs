@@ -84,9 +84,8 @@ fn fetch(machine: &Machine, pos: Pos, arg: Value, who: &str, name: &str, method:
     if let Some(hash) = request.hash.filter(|hash| hash.algorithm() == Algorithm::Sha256) {
         let address = ContentAddress { method, hash };
         let dir = machine.store_dir();
-        let path = dir
-            .make_fixed_output_path(&request.name, &address, References::default())
-            .map_err(|e| store_error(&e))?;
+        let path =
+            dir.make_fixed_output_path(&request.name, &address, References::default()).map_err(|e| store_error(&e))?;
         if store::store(machine).backend.is_valid(&path).map_err(|e| store_error(&e))? {
             store::allow(machine, &path)?;
             return Ok(store::store_path_string(machine, &path));

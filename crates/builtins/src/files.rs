@@ -149,8 +149,11 @@ fn read_dir(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 }
 
 fn hash_file(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
-    let name =
-        machine.force_string_no_context(args[0], pos, "while evaluating the first argument passed to builtins.hashFile")?;
+    let name = machine.force_string_no_context(
+        args[0],
+        pos,
+        "while evaluating the first argument passed to builtins.hashFile",
+    )?;
     let algorithm = crate::hashes::algorithm(machine, name.bytes())?;
     let path = realise_path(machine, pos, args[1], Some(Follow::Full))?;
     let content = read(machine, &path)?;
@@ -183,8 +186,11 @@ fn find_file(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     for item in list.iter() {
         entries.push(search_entry(machine, pos, item)?);
     }
-    let name =
-        machine.force_string_no_context(args[1], pos, "while evaluating the second argument passed to builtins.findFile")?;
+    let name = machine.force_string_no_context(
+        args[1],
+        pos,
+        "while evaluating the second argument passed to builtins.findFile",
+    )?;
     let search = SearchPath { entries: entries.into(), pure: machine.settings().pure_eval };
     let found = machine
         .host()
@@ -228,8 +234,11 @@ fn search_entry(machine: &Machine, pos: Pos, item: Value) -> Result<SearchEntry>
 }
 
 fn get_env(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
-    let name =
-        machine.force_string_no_context(args[0], pos, "while evaluating the first argument passed to builtins.getEnv")?;
+    let name = machine.force_string_no_context(
+        args[0],
+        pos,
+        "while evaluating the first argument passed to builtins.getEnv",
+    )?;
     let settings = machine.settings();
     let value = if settings.restrict_eval || settings.pure_eval { None } else { machine.host().env(name.bytes()) };
     Ok(Value::string(value.as_deref().unwrap_or_default(), Context::EMPTY))

@@ -46,7 +46,13 @@ fn import(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
         return import_once(machine, path.as_bytes(), &text, Origin::File(path.as_bytes().to_vec()), &base);
     }
     if let Some(text) = internal_text(&path) {
-        return import_once(machine, path.as_bytes(), text.as_bytes(), Origin::Internal("<nix/fetchurl.nix>"), &AbsPath::root());
+        return import_once(
+            machine,
+            path.as_bytes(),
+            text.as_bytes(),
+            Origin::Internal("<nix/fetchurl.nix>"),
+            &AbsPath::root(),
+        );
     }
     machine.import(&path, pos)
 }
@@ -89,7 +95,8 @@ fn import_derivation(machine: &Machine, pos: Pos, path: &AbsPath, object: &Store
     }
     set.insert("outputs", outputs.finish());
     let origin = Origin::Internal("«nix-internal»/imported-drv-to-derivation.nix");
-    let function = import_once(machine, b"imported-derivation", IMPORTED_DERIVATION.as_bytes(), origin, &AbsPath::root())?;
+    let function =
+        import_once(machine, b"imported-derivation", IMPORTED_DERIVATION.as_bytes(), origin, &AbsPath::root())?;
     let result = machine.call(function, &[set.finish()], pos)?;
     Ok(machine.force_attrs(result, pos, "while calling imported-drv-to-derivation.nix.gen.hh")?.value())
 }

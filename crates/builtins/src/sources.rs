@@ -17,8 +17,11 @@ use firn_value::{Context, Value};
 use std::sync::Arc;
 
 fn to_file(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
-    let name =
-        machine.force_string_no_context(args[0], pos, "while evaluating the first argument passed to builtins.toFile")?;
+    let name = machine.force_string_no_context(
+        args[0],
+        pos,
+        "while evaluating the first argument passed to builtins.toFile",
+    )?;
     let text = machine.force_string(args[1], pos, "while evaluating the second argument passed to builtins.toFile")?;
     let mut references = Vec::new();
     for element in context_elements(text.context()) {
@@ -98,7 +101,10 @@ fn path(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
             }
             other => {
                 let shown = color_bytes(other);
-                return Err(eval_error([b"unsupported argument '".as_slice(), &shown, b"' to 'builtins.path'"].concat(), at));
+                return Err(eval_error(
+                    [b"unsupported argument '".as_slice(), &shown, b"' to 'builtins.path'"].concat(),
+                    at,
+                ));
             }
         }
     }
@@ -176,21 +182,33 @@ fn add_source(
 }
 
 /// A text of this evaluation under another name.
-fn add_made(machine: &Machine, addition: &Addition<'_>, text: &[u8], references: Arc<[StorePath]>) -> Result<StorePath> {
+fn add_made(
+    machine: &Machine,
+    addition: &Addition<'_>,
+    text: &[u8],
+    references: Arc<[StorePath]>,
+) -> Result<StorePath> {
     let hash = match addition.method {
         Method::Flat => Hash::of(Algorithm::Sha256, text),
         _ => nar::dump_file(text, Hasher::new(Algorithm::Sha256)).map_err(|e| store_error(&e))?.finish().0,
     };
     let address = ContentAddress { method: addition.method, hash };
     let others = References { others: &references, itself: false };
-    let path = machine.store_dir().make_fixed_output_path(addition.name, &address, others).map_err(|e| store_error(&e))?;
+    let path =
+        machine.store_dir().make_fixed_output_path(addition.name, &address, others).map_err(|e| store_error(&e))?;
     let backend = &store::store(machine).backend;
     backend.add_text(&path, text.into(), references).map_err(|e| store_error(&e))?;
     store::allow(machine, &path)?;
     Ok(path)
 }
 
-fn copy(machine: &Machine, pos: Pos, addition: &Addition<'_>, root: AbsPath, references: Arc<[StorePath]>) -> Result<StorePath> {
+fn copy(
+    machine: &Machine,
+    pos: Pos,
+    addition: &Addition<'_>,
+    root: AbsPath,
+    references: Arc<[StorePath]>,
+) -> Result<StorePath> {
     let store = store::store(machine);
     let key = (root, addition.name.to_vec(), addition.method == Method::Nar);
     let memoised = addition.filter.is_none() && references.is_empty();
@@ -201,7 +219,8 @@ fn copy(machine: &Machine, pos: Pos, addition: &Addition<'_>, root: AbsPath, ref
     let hash = hash_source(machine, pos, addition, &mut source)?;
     let address = ContentAddress { method: addition.method, hash };
     let others = References { others: &source.references, itself: false };
-    let path = machine.store_dir().make_fixed_output_path(addition.name, &address, others).map_err(|e| store_error(&e))?;
+    let path =
+        machine.store_dir().make_fixed_output_path(addition.name, &address, others).map_err(|e| store_error(&e))?;
     store.backend.add_source(&path, &source).map_err(|e| match e {
         SourceError::Host(error) => machine.host_error(error),
         SourceError::Store(error) => store_error(&error),

@@ -17,11 +17,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct EvalStore {
     pub backend: Arc<dyn Store>,
     modulo: Mutex<HashMap<StorePath, HashModulo>>,
-    /// Store paths of sources by place, name and whether they are archives.
-    pub sources: Mutex<HashMap<(AbsPath, Vec<u8>, bool), StorePath>>,
+    /// Store paths of sources.
+    pub sources: Mutex<HashMap<SourceKey, StorePath>>,
     /// Values of imported files that are not on disk.
     pub imports: Mutex<HashMap<Vec<u8>, Value>>,
 }
+
+/// Where a source lies, its name, and whether it is an archive.
+pub(crate) type SourceKey = (AbsPath, Vec<u8>, bool);
 
 /// Placeholders and the paths they stand for.
 pub(crate) type Rewrites = Vec<(Vec<u8>, Vec<u8>)>;
@@ -97,10 +100,12 @@ impl EvalStore {
         if path.is_derivation() {
             return Ok(self.read_derivation(machine, path)?.references().into());
         }
-        if self.backend.is_valid(path).map_err(|e| store_error(&e))? {
-            return Ok(Arc::from([]));
+        if !self.backend.is_valid(path).map_err(|e| store_error(&e))? {
+            return Err(invalid_path(machine, path));
         }
-        Err(invalid_path(machine, path))
+        let shown = color_bytes(&machine.store_dir().print(path));
+        let parts = [b"what '".as_slice(), &shown, b"' refers to is not known: this evaluation has no store database"];
+        Err(Error::new(ErrorKind::Store, parts.concat()))
     }
 
     /// The object and everything it refers to, in order of paths.
@@ -143,7 +148,11 @@ impl EvalStore {
         let Some(first) = built.first() else { return Ok(Rewrites::new()) };
         if !machine.settings().allow_import_from_derivation {
             let shown = color_bytes(&first.display(machine.store_dir()));
-            let parts = [b"cannot build '".as_slice(), &shown, b"' during evaluation because the option 'allow-import-from-derivation' is disabled"];
+            let parts = [
+                b"cannot build '".as_slice(),
+                &shown,
+                b"' during evaluation because the option 'allow-import-from-derivation' is disabled",
+            ];
             return Err(Error::new(ErrorKind::Eval, parts.concat()));
         }
         let mut rewrites = Rewrites::new();
@@ -152,7 +161,9 @@ impl EvalStore {
                 Some(path) => path,
                 None => self.build(built)?,
             };
-            for part in self.closure(machine, &path)? {
+            allow(machine, &path)?;
+            // Where the closure is not known, what it refers to stays out of sight of restricted evaluation.
+            for part in self.closure(machine, &path).unwrap_or_default() {
                 allow(machine, &part)?;
             }
             if machine.settings().features.ca_derivations {
@@ -178,7 +189,10 @@ impl EvalStore {
 
     fn build(&self, built: &Built) -> Result<StorePath> {
         let paths = self.backend.build(std::slice::from_ref(built)).map_err(|e| store_error(&e))?;
-        paths.into_iter().next().ok_or_else(|| Error::new(ErrorKind::Store, "the store gave no path for an output that it built"))
+        paths
+            .into_iter()
+            .next()
+            .ok_or_else(|| Error::new(ErrorKind::Store, "the store gave no path for an output that it built"))
     }
 }
 

@@ -92,11 +92,18 @@ fn errors_name_the_attribute_and_the_derivation() {
     let frames: Vec<String> = error
         .frames()
         .into_iter()
-        .map(|frame| String::from_utf8_lossy(&frame.text).replace(firn_eval::Error::HIGHLIGHT, "").replace(firn_eval::Error::PLAIN, ""))
+        .map(|frame| {
+            String::from_utf8_lossy(&frame.text)
+                .replace(firn_eval::Error::HIGHLIGHT, "")
+                .replace(firn_eval::Error::PLAIN, "")
+        })
         .collect();
     assert!(frames.iter().any(|f| f == "while evaluating attribute 'a' of derivation 'n'"), "{frames:?}");
     assert!(
-        frames.iter().any(|f| f.starts_with("while evaluating derivation 'n'\n  whose name attribute is located at «string»:1:15")),
+        frames
+            .iter()
+            .any(|f| f
+                .starts_with("while evaluating derivation 'n'\n  whose name attribute is located at «string»:1:15")),
         "{frames:?}"
     );
 }

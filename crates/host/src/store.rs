@@ -140,8 +140,11 @@ impl Store for EvalOnly {
 
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {
         let Some(first) = wanted.first() else { return Ok(Vec::new()) };
-        let parts: [&[u8]; 3] =
-            [b"cannot build '", &first.display(&self.dir), b"' during evaluation: this evaluation has no store to build in"];
+        let parts: [&[u8]; 3] = [
+            b"cannot build '",
+            &first.display(&self.dir),
+            b"' during evaluation: this evaluation has no store to build in",
+        ];
         Err(Error::new(ErrorKind::Other, &parts))
     }
 
