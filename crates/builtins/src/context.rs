@@ -131,6 +131,7 @@ fn append_context(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> 
             let message = format!("context key '{}' is not a store path", colored_name(name));
             return Err(Error::new(ErrorKind::Eval, message).at(name_pos));
         };
+        crate::store::store(machine).ensure(machine, &path)?;
         append_of(machine, (name, name_pos, &path), cell, &mut added)?;
     }
     Ok(with_context(string, string.context().union(context_of(&added))))

@@ -66,10 +66,7 @@ fn store_path(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
         return Err(eval_error([b"path '".as_slice(), &shown, b"' is not in the Nix store"].concat(), pos));
     }
     let (object, _) = dir.split(path.as_bytes()).map_err(|e| store_error(&e))?;
-    let backend = &store::store(machine).backend;
-    if !backend.is_read_only() && !backend.is_valid(&object).map_err(|e| store_error(&e))? {
-        return Err(store::invalid_path(machine, &object));
-    }
+    store::store(machine).ensure(machine, &object)?;
     let context = context.union(context_of([&Element::Opaque(object)]));
     Ok(Value::string(path.as_bytes(), context))
 }

@@ -122,6 +122,16 @@ impl EvalStore {
         Ok(all)
     }
 
+    /// Refuses a path that does not exist, unless nothing is written anyway.
+    pub fn ensure(&self, machine: &Machine, path: &StorePath) -> Result<()> {
+        if self.backend.is_read_only() || self.backend.is_valid(path).map_err(|e| store_error(&e))? {
+            return Ok(());
+        }
+        let shown = color_bytes(&machine.store_dir().print(path));
+        let parts = [b"path '".as_slice(), &shown, b"' is required, but there is no substituter that can build it"];
+        Err(Error::new(ErrorKind::Store, parts.concat()))
+    }
+
     /// The first path of a context that does not exist.
     pub fn first_invalid(&self, elements: &[Element]) -> Result<Option<StorePath>> {
         for element in elements {
