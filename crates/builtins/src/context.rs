@@ -1,7 +1,8 @@
 //! String contexts: asking for them, adding to them, dropping them.
 
 use firn_eval::{
-    Builtin, Coercion, Error, ErrorKind, Machine, Result, color_bytes, colored, colored_name, context_elements, context_of,
+    Builtin, Coercion, Error, ErrorKind, Machine, Result, color_bytes, colored, colored_name, context_elements,
+    context_of,
 };
 use firn_source::{Pos, Symbol};
 use firn_store::context::{Built, Element};
@@ -60,7 +61,8 @@ fn add_drv_output_dependencies(machine: &Machine, pos: Pos, args: &[Value]) -> R
             fail([b"path '", &path[..], b"' is not a derivation"].concat())
         }
         Element::Built(built) => {
-            let text: &[u8] = b"`addDrvOutputDependencies` can only act on derivations, not on a derivation output such as '";
+            let text: &[u8] =
+                b"`addDrvOutputDependencies` can only act on derivations, not on a derivation output such as '";
             fail([text, &color_bytes(built.last_output()), b"'"].concat())
         }
     }
@@ -110,13 +112,8 @@ fn get_context(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 #[cold]
 fn unresolved(machine: &Machine, built: &Built) -> Box<Error> {
     let drv = color_bytes(&machine.store_dir().print(&built.drv));
-    let message = [
-        &b"cannot operate on output '"[..],
-        &color_bytes(&built.output),
-        b"' of the unbuilt derivation '",
-        &drv,
-        b"'",
-    ];
+    let message =
+        [&b"cannot operate on output '"[..], &color_bytes(&built.output), b"' of the unbuilt derivation '", &drv, b"'"];
     Error::new(ErrorKind::Store, message.concat())
 }
 

@@ -30,7 +30,14 @@ fn hash_string(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     Ok(written(&Hash::of(algorithm, string.bytes()), Format::Base16))
 }
 
-fn required(machine: &Machine, set: Attrs, pos: Pos, name: &str, locating: &'static str, evaluating: &'static str) -> Result<Str> {
+fn required(
+    machine: &Machine,
+    set: Attrs,
+    pos: Pos,
+    name: &str,
+    locating: &'static str,
+    evaluating: &'static str,
+) -> Result<Str> {
     let Some(cell) = set.get(Symbol::from(name)) else {
         return Err(crate::sets::missing(Symbol::from(name), locating));
     };

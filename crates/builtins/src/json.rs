@@ -3,7 +3,10 @@
 //! Values are read and written with nothing in between. Text that is not UTF-8 fails only after everything was
 //! evaluated, because Nix makes a document first and prints it then.
 
-use firn_eval::{Builtin, Coercion, Error, ErrorKind, Machine, Pieces, Result, color_bytes, colored, colored_name, evaluated_value, show_type};
+use firn_eval::{
+    Builtin, Coercion, Error, ErrorKind, Machine, Pieces, Result, color_bytes, colored, colored_name, evaluated_value,
+    show_type,
+};
 use firn_source::{Pos, Symbol};
 use firn_text::json::{self, Builder};
 use firn_value::{AttrsBuilder, Context, ContextBuilder, Function, ListBuilder, Type, Value};
@@ -24,9 +27,7 @@ pub fn value_to_json(
     writer.write(value, true, pos)?;
     match writer.not_utf8 {
         None => Ok(()),
-        Some(why) => {
-            Err(Error::new(ErrorKind::Eval, format!("JSON serialization error: {}", colored(why))))
-        }
+        Some(why) => Err(Error::new(ErrorKind::Eval, format!("JSON serialization error: {}", colored(why)))),
     }
 }
 
@@ -87,7 +88,8 @@ impl Writer<'_> {
 
     #[cold]
     fn no_json(&self, cell: Value, value: Value, top: bool, pos: Pos) -> Box<Error> {
-        let fail = |what: &str, pos| Error::new(ErrorKind::Type, format!("cannot convert {} to JSON", colored(what))).at(pos);
+        let fail =
+            |what: &str, pos| Error::new(ErrorKind::Type, format!("cannot convert {} to JSON", colored(what))).at(pos);
         // A function where Nix would have a thunk.
         if !self.strict && cell.is_whnf() && evaluated_value(cell, top).is_none() {
             return fail("a thunk", pos);

@@ -47,8 +47,7 @@ fn concat_strings_sep(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Val
     let list = machine.force_list(args[1], pos, context)?;
     let mut out = Pieces::with_capacity(list.len() * 2);
     out.context.add(separator.context());
-    let context =
-        "while evaluating one element of the list of strings to concat passed to builtins.concatStringsSep";
+    let context = "while evaluating one element of the list of strings to concat passed to builtins.concatStringsSep";
     for (i, item) in list.iter().enumerate() {
         if i > 0 && !separator.bytes().is_empty() {
             out.push_bytes(separator.bytes());

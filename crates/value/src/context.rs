@@ -164,7 +164,8 @@ mod tests {
 
     #[test]
     fn equal_sets_are_one_object_and_union_is_a_set_union() {
-        let (a, b, c) = (Symbol::from("/nix/store/a"), Symbol::from("=/nix/store/b.drv"), Symbol::from("!out!/nix/store/c.drv"));
+        let (a, b, c) =
+            (Symbol::from("/nix/store/a"), Symbol::from("=/nix/store/b.drv"), Symbol::from("!out!/nix/store/c.drv"));
         assert!(Context::of(vec![a, b, a]) == Context::of(vec![b, a]));
         assert!(Context::of(vec![a]).union(Context::of(vec![b, c])) == Context::of(vec![c, b, a]));
         assert!(Context::EMPTY.union(Context::single(a)) == Context::single(a));

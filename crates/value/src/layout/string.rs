@@ -118,7 +118,11 @@ impl Str {
         let object = heap::alloc(lead + 1);
         // SAFETY: the allocation holds the header, the context word if any, and the address (invariant 1).
         unsafe {
-            object.write(header(kind::STRING, SHARED | if set.is_some() { HAS_CONTEXT } else { 0 }, bytes.len() as u64));
+            object.write(header(
+                kind::STRING,
+                SHARED | if set.is_some() { HAS_CONTEXT } else { 0 },
+                bytes.len() as u64,
+            ));
             if let Some(set) = set {
                 object.add(1).write(std::ptr::from_ref(set).expose_provenance() as u64);
             }
