@@ -5,6 +5,7 @@ use crate::log::Log;
 use firn_eval::Machine;
 use firn_host::Host;
 use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
 
 /// Prints the statistics if the user asked for them.
 pub fn print(machine: &Machine, host: &dyn Host, log: &Log) -> Result<(), Failure> {
@@ -15,7 +16,7 @@ pub fn print(machine: &Machine, host: &dyn Host, log: &Log) -> Result<(), Failur
     match host.env(b"NIX_SHOW_STATS_PATH").filter(|path| &**path != b"-") {
         None => log.line(text.as_bytes()),
         Some(path) => {
-            let path = std::ffi::OsStr::new(std::str::from_utf8(&path).unwrap_or_default());
+            let path = std::ffi::OsStr::from_bytes(&path);
             if let Err(error) = std::fs::write(path, text + "\n") {
                 let shown = path.to_string_lossy();
                 return Err(Failure::error(format!("writing to \"{shown}\": {}", firn_host::Errno::from(error))));
