@@ -15,6 +15,8 @@ pub struct Program {
     pub words: Vec<String>,
     /// Too short for user time to mean anything: the wall clock is taken, of more runs.
     pub short: bool,
+    /// The answers must be equal. Syntax trees print differently from one version of Nix to the next.
+    pub same: bool,
 }
 
 /// All programs that are asked for.
@@ -23,12 +25,13 @@ pub fn all(arguments: &Arguments) -> Result<Vec<Program>, String> {
         name: "start-up".to_owned(),
         words: ["--eval", "-E", "1"].map(str::to_owned).to_vec(),
         short: true,
+        same: true,
     }];
     for file in nix_files(&arguments.programs, false)? {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let file = file.canonicalize().map_err(|error| format!("{}: {error}", file.display()))?;
         let words = vec!["--eval".to_owned(), "--strict".to_owned(), file.to_string_lossy().into_owned()];
-        programs.push(Program { name, words, short: false });
+        programs.push(Program { name, words, short: false, same: true });
     }
     match std::env::var_os("FIRN_NIXPKGS") {
         None => eprintln!("NOTE: FIRN_NIXPKGS names no nixpkgs tree; parsing is not measured"),
@@ -39,7 +42,9 @@ pub fn all(arguments: &Arguments) -> Result<Vec<Program>, String> {
 }
 
 fn parsing(tree: &Path) -> Result<Program, String> {
-    let files = nix_files(tree, true)?;
+    let mut files = nix_files(tree, true)?;
+    // Templates are filled in before they are Nix.
+    files.retain(|file| !file.to_string_lossy().ends_with("template.nix"));
     if files.len() < PARSED {
         return Err(format!("{} holds {} Nix files, fewer than {PARSED}", tree.display(), files.len()));
     }
@@ -47,7 +52,7 @@ fn parsing(tree: &Path) -> Result<Program, String> {
     let step = files.len() / PARSED;
     let chosen = files.iter().step_by(step).take(PARSED).map(|file| file.to_string_lossy().into_owned());
     let words = std::iter::once("--parse".to_owned()).chain(chosen).collect();
-    Ok(Program { name: format!("parse-{PARSED}-files"), words, short: false })
+    Ok(Program { name: format!("parse-{PARSED}-files"), words, short: false, same: false })
 }
 
 /// The Nix files of a folder, by path.
