@@ -5,7 +5,7 @@ use crate::frame::Frame;
 use crate::select::{in_attribute, missing_attribute};
 use firn_ir::{AttrName, HasAttr, InlineCache, Select};
 use firn_source::{Pos, Symbol};
-use firn_value::{Result, Value};
+use firn_value::{Attrs, Result, Value};
 
 impl Machine {
     fn attr_name(&self, name: &'static AttrName<Value>, frame: &Frame<'_>) -> Result<(Symbol, Option<&'static InlineCache>)> {
@@ -23,24 +23,27 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn select(&self, node: &'static Select<Value>, frame: &Frame<'_>) -> Result<Value> {
         let base = self.eval(&node.base, frame)?;
-        let mut last = Pos::NONE;
+        let mut last = None;
         match self.select_path(node, base, frame, &mut last) {
             Ok(Some(value)) => Ok(value),
             Ok(None) => {
                 let default = node.default.as_ref().expect("only a default lets a path be missing");
                 self.eval(default, frame)
             }
-            Err(error) if last.is_some() => Err(in_attribute(error, last, &self.path_text(node.path, frame))),
-            Err(error) => Err(error),
+            Err(error) => match position(last) {
+                Pos::NONE => Err(error),
+                pos => Err(in_attribute(error, pos, &self.path_text(node.path, frame))),
+            },
         }
     }
 
+    /// Walks the path; `last` is the set and name of the attribute reached last, from which messages take its position.
     fn select_path(
         &self,
         node: &'static Select<Value>,
         base: Value,
         frame: &Frame<'_>,
-        last: &mut Pos,
+        last: &mut Option<(Attrs, Symbol)>,
     ) -> Result<Option<Value>> {
         let mut current = base;
         for name in node.path {
@@ -55,15 +58,21 @@ impl Machine {
             };
             let found = match cache {
                 Some(cache) => self.lookup(set, symbol, cache),
-                None => set.get_with_pos(symbol),
+                None => set.get(symbol),
             };
             match found {
-                Some((cell, pos)) => (current, *last) = (cell, pos),
+                Some(cell) => (current, *last) = (cell, Some((set, symbol))),
                 None if node.default.is_some() => return Ok(None),
                 None => return Err(missing_attribute(set, symbol, node.pos)),
             }
         }
-        self.force(current, if last.is_some() { *last } else { node.pos }).map(Some)
+        match current.as_thunk().map(|thunk| thunk.forced()) {
+            None => return Ok(Some(current)),
+            Some(Some(value)) => return Ok(Some(value)),
+            Some(None) => {}
+        }
+        let pos = position(*last);
+        self.force(current, if pos.is_some() { pos } else { node.pos }).map(Some)
     }
 
     /// The path as messages show it: names as they came out, or their source where they fail.
@@ -93,13 +102,19 @@ impl Machine {
             let (symbol, cache) = self.attr_name(name, frame)?;
             let found = value.as_attrs().and_then(|set| match cache {
                 Some(cache) => self.lookup(set, symbol, cache),
-                None => set.get_with_pos(symbol),
+                None => set.get(symbol),
             });
             match found {
-                Some((cell, _)) => current = cell,
+                Some(cell) => current = cell,
                 None => return Ok(Value::FALSE),
             }
         }
         Ok(Value::TRUE)
     }
+}
+
+/// Where an attribute was defined.
+#[cold]
+fn position(attribute: Option<(Attrs, Symbol)>) -> Pos {
+    attribute.and_then(|(set, name)| set.get_with_pos(name)).map_or(Pos::NONE, |(_, pos)| pos)
 }
