@@ -103,9 +103,10 @@ impl Machine {
 
     #[inline(never)]
     fn partial(&self, function: Value, given: &[Slot], args: &'static [Expr], frame: &Frame<'_>) -> Value {
-        let mut all: Vec<Value> = given.iter().map(Slot::get).collect();
-        all.extend(args.iter().map(|arg| self.delay(arg, frame)));
-        PartialApp::new(function, &all)
+        let done = given.len();
+        PartialApp::of(function, done + args.len(), |i| {
+            if i < done { given[i].get() } else { self.delay(&args[i - done], frame) }
+        })
     }
 
     /// Puts the arguments from number `done` on into the function's slots: those it forces first evaluated, in its

@@ -47,15 +47,45 @@ impl Machine {
     #[inline(never)]
     fn select_unevaluated(&self, node: &'static SelectName<Value>, base: Value) -> Result<Value> {
         let set = self.force_attrs(base, node.pos, "while selecting an attribute")?;
-        let Some((cell, pos)) = set.get_with_pos(node.name) else {
+        let Some(cell) = self.lookup(set, node.name, &node.cache) else {
             return Err(missing_attribute(set, node.name, node.pos));
         };
-        self.force(cell, if pos.is_some() { pos } else { node.pos }).map_err(|error| {
+        self.force_attribute(cell, set, node.name, node.pos).map_err(|(error, pos)| {
             let mut path = Vec::new();
             firn_text::literal::write_name(&mut path, node.name.as_bytes());
             in_attribute(error, pos, &path)
         })
     }
+
+    /// Forces a cell found in a set; an error comes with the position at which the attribute was defined.
+    // PERF: that position is looked up only where something can show it: in an error, or as the place of a call.
+    #[inline]
+    pub(crate) fn force_attribute(
+        &self,
+        cell: Value,
+        set: Attrs,
+        name: Symbol,
+        at: Pos,
+    ) -> std::result::Result<Value, (Box<Error>, Pos)> {
+        let Some(thunk) = cell.as_thunk() else { return Ok(cell) };
+        let place = |pos: Pos| if pos.is_some() { pos } else { at };
+        let pos = if thunk.is_application() { place(defined_at(set, name)) } else { Pos::NONE };
+        self.force(cell, pos).map_err(|error| {
+            let pos = defined_at(set, name);
+            let unplaced = error.kind() == ErrorKind::InfiniteRecursion && !error.pos().is_some();
+            (if unplaced && is_running(cell) { error.at(place(pos)) } else { error }, pos)
+        })
+    }
+}
+
+/// Where an attribute was defined.
+#[cold]
+pub(crate) fn defined_at(set: Attrs, name: Symbol) -> Pos {
+    set.get_with_pos(name).map_or(Pos::NONE, |(_, pos)| pos)
+}
+
+fn is_running(cell: Value) -> bool {
+    cell.as_thunk().is_some_and(|thunk| matches!(thunk.state(), firn_value::ThunkState::Claimed(_)))
 }
 
 /// The error for a missing attribute, with the nearest names.
