@@ -71,7 +71,8 @@ fn nixos(release: &str) {
     let mut systems = String::from("{\n");
     for name in text.lines().filter_map(|line| line.split('\t').next()).filter(|name| !name.is_empty()) {
         let file = dir.join(format!("{name}.nix"));
-        writeln!(systems, "  \"{name}\" = import {} {{ np = {}; }};", file.display(), tree.display()).expect("a string");
+        writeln!(systems, "  \"{name}\" = import {} {{ np = {}; }};", file.display(), tree.display())
+            .expect("a string");
     }
     compare(&list, systems + "}");
 }

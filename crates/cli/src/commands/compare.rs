@@ -87,7 +87,9 @@ impl Typed {
             b"--threads" => {
                 let text = words.value(flag)?;
                 let number = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0);
-                self.threads = Some(number.ok_or_else(|| Failure::usage("'--threads' takes a number above zero, not '", &text, "'"))?);
+                self.threads = Some(
+                    number.ok_or_else(|| Failure::usage("'--threads' takes a number above zero, not '", &text, "'"))?,
+                );
             }
             _ => return Ok(false),
         }
@@ -114,7 +116,10 @@ impl Typed {
         };
         let rows = Row::parse_all(&session.read_for_user(path)?).map_err(|line| {
             let shown = String::from_utf8_lossy(path).into_owned();
-            Failure::error(format!("{}:{line}: not a line of 2 or 3 columns separated by tabs", firn_eval::colored(shown)))
+            Failure::error(format!(
+                "{}:{line}: not a line of 2 or 3 columns separated by tabs",
+                firn_eval::colored(shown)
+            ))
         })?;
         let question = |row: Row| Question { attribute: row.attribute.clone(), cell: None, expected: Some(row) };
         Ok(rows.into_iter().map(question).collect())
@@ -166,7 +171,10 @@ impl Typed {
         })?;
         if told < questions.len() {
             let shown = String::from_utf8_lossy(&questions[told].attribute).into_owned();
-            return Err(Failure::error(format!("the thread that evaluated '{}' gave no answer", firn_eval::colored(shown))));
+            return Err(Failure::error(format!(
+                "the thread that evaluated '{}' gave no answer",
+                firn_eval::colored(shown)
+            )));
         }
         report.finish(invocation, questions.len())
     }
@@ -175,7 +183,14 @@ impl Typed {
 type Sender = mpsc::Sender<(usize, Answered)>;
 
 /// One thread's work: questions nobody has taken yet.
-fn ask_all(machine: Machine, root: Value, arguments: Attrs, questions: &[Question], next: &AtomicUsize, send: &Sender) -> Stats {
+fn ask_all(
+    machine: Machine,
+    root: Value,
+    arguments: Attrs,
+    questions: &[Question],
+    next: &AtomicUsize,
+    send: &Sender,
+) -> Stats {
     loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
         let Some(question) = questions.get(index) else { return machine.stats };
@@ -215,7 +230,10 @@ impl<'a> Report<'a> {
         };
         self.different += 1;
         let mut text = format!("{}\n", String::from_utf8_lossy(&question.attribute));
-        let columns = [("drvPath", Some(&expected.drv), Some(&answered.row.drv)), ("outPath", expected.out.as_ref(), answered.row.out.as_ref())];
+        let columns = [
+            ("drvPath", Some(&expected.drv), Some(&answered.row.drv)),
+            ("outPath", expected.out.as_ref(), answered.row.out.as_ref()),
+        ];
         for (name, wanted, found) in columns {
             if let (Some(wanted), Some(found)) = (wanted, found)
                 && wanted != found
@@ -226,7 +244,8 @@ impl<'a> Report<'a> {
         if let Some(error) = &answered.error {
             text += &indented(&error.diagnostic().render(self.session.resolved.eval.show_trace));
         }
-        if let (Some(explainer), Answer::Text(ours), Answer::Text(theirs)) = (&mut self.explainer, &answered.row.drv, &expected.drv)
+        if let (Some(explainer), Answer::Text(ours), Answer::Text(theirs)) =
+            (&mut self.explainer, &answered.row.drv, &expected.drv)
             && ours != theirs
         {
             for line in explainer.explain(&self.session.machine, ours, theirs) {
@@ -241,7 +260,8 @@ impl<'a> Report<'a> {
         if self.print {
             return Ok(());
         }
-        let summary = format!("{asked} attributes, {} as expected, {} different", asked - self.different, self.different);
+        let summary =
+            format!("{asked} attributes, {} as expected, {} different", asked - self.different, self.different);
         invocation.output.line(summary.as_bytes())?;
         if self.different == 0 { Ok(()) } else { Err(Failure::Exit(1)) }
     }

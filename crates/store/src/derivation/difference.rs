@@ -45,7 +45,8 @@ impl Derivation {
         found.text("name", Some(&self.name), Some(&other.name));
         found.table("outputs", outputs(self), outputs(other));
         found.input_drvs(self, other);
-        let sources = |drv: &Derivation| -> BTreeSet<Vec<u8>> { drv.input_srcs.iter().map(|p| p.as_bytes().to_vec()).collect() };
+        let sources =
+            |drv: &Derivation| -> BTreeSet<Vec<u8>> { drv.input_srcs.iter().map(|p| p.as_bytes().to_vec()).collect() };
         found.names("inputSrcs", &sources(self), &sources(other));
         found.text("system", Some(&self.system), Some(&other.system));
         found.text("builder", Some(&self.builder), Some(&other.builder));

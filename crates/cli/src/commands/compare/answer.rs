@@ -69,5 +69,7 @@ pub fn attributes(set: Attrs) -> Vec<(Vec<u8>, Value)> {
         name if name.contains(&b'.') => Some([b"\"", name, b"\""].concat()),
         name => Some(name.to_vec()),
     };
-    set.iter_by_name().filter_map(|(name, _, cell): (Symbol, Pos, Value)| Some((spelled(name.as_bytes())?, cell))).collect()
+    set.iter_by_name()
+        .filter_map(|(name, _, cell): (Symbol, Pos, Value)| Some((spelled(name.as_bytes())?, cell)))
+        .collect()
 }
