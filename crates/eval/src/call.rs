@@ -285,7 +285,7 @@ impl Machine {
         let (mut used, mut missing) = (0, false);
         for (i, formal) in pattern.formals.iter().enumerate() {
             let slot = pattern.first + i as u32;
-            match (set.get(formal.name), &formal.default) {
+            match (self.lookup(set, formal.name, &formal.cache), &formal.default) {
                 (Some(value), _) => {
                     frame.locals[slot as usize].set(value);
                     used += 1;

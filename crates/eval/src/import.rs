@@ -81,7 +81,7 @@ impl Machine {
 
     /// Fails if a name in the text has no meaning.
     pub fn check_names(&self, ast: &firn_syntax::Ast) -> Result<()> {
-        self.lowered(ast, &[]).map(|_| ())
+        firn_ir::check_names(ast, &*self.shared).map_err(|e| Error::new(ErrorKind::UndefinedVar, e.message).at(e.pos))
     }
 
     fn lowered(&self, ast: &firn_syntax::Ast, scope: &[Symbol]) -> Result<&'static Program<Value>> {
