@@ -110,7 +110,7 @@ fn write(machine: &Machine, store: &EvalStore, drv: &Derivation) -> Result<Value
     let dir = machine.store_dir();
     let file = drv.to_file(dir).map_err(|e| store_error(&e))?;
     let path = file.path;
-    store.backend.add_text(&path, file.contents.into(), file.references.into()).map_err(|e| store_error(&e))?;
+    store.backend.add_text(&path, file.contents.into(), file.references.into(), Method::Text).map_err(|e| store_error(&e))?;
     let hash = drv
         .hash_modulo::<Failure>(dir, &mut |input| Ok(store.hash_modulo(machine, input)?))
         .map_err(|failure| failure.raise(machine))?;

@@ -33,7 +33,7 @@ fn to_file(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let dir = machine.store_dir();
     let path = dir.make_text_path(name.bytes(), &sha256(text.bytes()), &references).map_err(|e| store_error(&e))?;
     let backend = &store::store(machine).backend;
-    backend.add_text(&path, text.bytes().into(), references.into()).map_err(|e| store_error(&e))?;
+    backend.add_text(&path, text.bytes().into(), references.into(), Method::Text).map_err(|e| store_error(&e))?;
     store::allow(machine, &path)?;
     Ok(store::store_path_string(machine, &path))
 }
@@ -197,7 +197,7 @@ fn add_made(
     let path =
         machine.store_dir().make_fixed_output_path(addition.name, &address, others).map_err(|e| store_error(&e))?;
     let backend = &store::store(machine).backend;
-    backend.add_text(&path, text.into(), references).map_err(|e| store_error(&e))?;
+    backend.add_text(&path, text.into(), references, addition.method).map_err(|e| store_error(&e))?;
     store::allow(machine, &path)?;
     Ok(path)
 }
@@ -221,7 +221,7 @@ fn copy(
     let others = References { others: &source.references, itself: false };
     let path =
         machine.store_dir().make_fixed_output_path(addition.name, &address, others).map_err(|e| store_error(&e))?;
-    store.backend.add_source(&path, &source).map_err(|e| match e {
+    store.backend.add_source(&path, &source, &machine.shared.host).map_err(|e| match e {
         SourceError::Host(error) => machine.host_error(error),
         SourceError::Store(error) => store_error(&error),
     })?;

@@ -40,11 +40,6 @@ pub fn attach(shared: &Shared, store: Arc<dyn Store>) {
     shared.extensions.set(Arc::new(Copier(Arc::new(crate::sources::StoreCopier))));
 }
 
-/// The derivation in a file that this evaluation made, or that its store has.
-pub fn derivation_at(machine: &Machine, path: &StorePath) -> Result<Derivation> {
-    store(machine).read_derivation(machine, path)
-}
-
 /// Attaches a store that writes nothing.
 pub(crate) fn attach_eval_only(shared: &Shared) {
     attach(shared, Arc::new(EvalOnly::new(shared.store_dir.clone(), Arc::clone(&shared.host))));
@@ -170,22 +165,43 @@ impl EvalStore {
             ];
             return Err(Error::new(ErrorKind::Eval, parts.concat()));
         }
+        if machine.settings().trace_import_from_derivation {
+            let shown = color_bytes(&first.display(machine.store_dir()));
+            let parts = [b"warning: built '".as_slice(), &shown, b"' during evaluation due to an import from derivation\n"];
+            machine.log(&parts.concat());
+        }
         let mut rewrites = Rewrites::new();
-        for built in built {
-            let path = match self.existing_output(machine, built)? {
-                Some(path) => path,
-                None => self.build(built)?,
-            };
+        for (built, path) in self.outputs(machine, &built)? {
             allow(machine, &path)?;
-            // Where the closure is not known, what it refers to stays out of sight of restricted evaluation.
-            for part in self.closure(machine, &path).unwrap_or_default() {
-                allow(machine, &part)?;
+            if machine.settings().pure_eval || machine.settings().restrict_eval {
+                // Where the closure is not known, what it refers to stays out of sight.
+                for part in self.closure(machine, &path).unwrap_or_default() {
+                    allow(machine, &part)?;
+                }
             }
             if machine.settings().features.ca_derivations {
                 rewrites.push((built.placeholder().render().into_bytes(), machine.store_dir().print(&path)));
             }
         }
         Ok(rewrites)
+    }
+
+    /// Where the outputs are, those that do not exist built together.
+    fn outputs<'a>(&self, machine: &Machine, wanted: &[&'a Built]) -> Result<Vec<(&'a Built, StorePath)>> {
+        let mut found = Vec::with_capacity(wanted.len());
+        let mut missing = Vec::new();
+        for &built in wanted {
+            match self.existing_output(machine, built)? {
+                Some(path) => found.push((built, path)),
+                None => missing.push(built),
+            }
+        }
+        if !missing.is_empty() {
+            let request: Vec<Built> = missing.iter().map(|&built| built.clone()).collect();
+            let paths = self.backend.build(&request).map_err(|e| store_error(&e))?;
+            found.extend(missing.into_iter().zip(paths));
+        }
+        Ok(found)
     }
 
     /// The path of an output, if it is known without building and exists.
@@ -200,14 +216,6 @@ impl EvalStore {
             Some(path) if self.backend.is_valid(&path).map_err(|e| store_error(&e))? => Ok(Some(path)),
             _ => Ok(None),
         }
-    }
-
-    fn build(&self, built: &Built) -> Result<StorePath> {
-        let paths = self.backend.build(std::slice::from_ref(built)).map_err(|e| store_error(&e))?;
-        paths
-            .into_iter()
-            .next()
-            .ok_or_else(|| Error::new(ErrorKind::Store, "the store gave no path for an output that it built"))
     }
 }
 

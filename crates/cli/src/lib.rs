@@ -13,3 +13,4 @@ pub mod program;
 pub mod session;
 pub mod settings;
 pub mod statistics;
+pub mod stores;

@@ -5,20 +5,22 @@ use crate::failure::Failure;
 use crate::flags::{Argument, Flags};
 use crate::log::Log;
 use crate::settings::{Resolved, host_failure};
+use crate::stores::{self, Opened};
 use firn_eval::{Machine, Shared};
-use firn_host::{AbsPath, EntrySource, Found, Host, HostError, Mode, PseudoUrl, RealHost, Restricted};
+use firn_host::{AbsPath, EntrySource, Found, Host, HostError, Mode, PseudoUrl, RealHost, Restricted, Store};
 use firn_source::{Origin, Pos, SourceFile, Symbol};
 use firn_value::{Attrs, AttrsBuilder, Context, Thunk, Value};
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 
 /// A machine and what the command line said about it.
-#[derive(Debug)]
 pub struct Session {
     /// The machine.
     pub machine: Machine,
     /// Settings of the run; those of evaluation are the machine's.
     pub resolved: Resolved,
+    /// Where derivations and sources go.
+    pub store: Arc<dyn Store>,
     /// Arguments for functions that are called automatically.
     pub arguments: Attrs,
     log: Arc<Log>,
@@ -49,12 +51,13 @@ impl EntrySource for Entries<'_> {
 
 impl Session {
     /// Makes the machine.
-    pub fn start(host: &Arc<RealHost>, flags: &Flags, resolved: Resolved, log: &Arc<Log>) -> Result<Session, Failure> {
+    pub fn start(host: &Arc<RealHost>, flags: &Flags, mut resolved: Resolved, log: &Arc<Log>) -> Result<Session, Failure> {
         log.set_full_traces(resolved.eval.show_trace);
-        let fence = fenced(host, &resolved, log)?;
+        let Opened { store, host } = stores::open(host, &mut resolved, flags.verbosity, log)?;
+        let fence = fenced(&host, &resolved, log)?;
         let seen: Arc<dyn Host> = match &fence {
             Some(fence) => fence.clone(),
-            None => host.clone(),
+            None => host,
         };
         let mut shared = Shared::new(resolved.eval.clone(), seen);
         let sink = log.clone();
@@ -63,8 +66,9 @@ impl Session {
             shared.extensions.set(fence);
         }
         firn_builtins::install(&mut shared);
+        firn_builtins::attach(&shared, store.clone());
         let machine = Machine::new(Arc::new(shared));
-        let mut session = Session { machine, resolved, arguments: empty(), log: log.clone() };
+        let mut session = Session { machine, resolved, store, arguments: empty(), log: log.clone() };
         session.arguments = session.automatic_arguments(flags)?;
         Ok(session)
     }
@@ -89,7 +93,7 @@ impl Session {
     }
 
     /// A file that the user names for its content, not as an expression: links are followed, nothing is refused.
-    pub fn read_for_user(&self, path: &[u8]) -> Result<Vec<u8>, Failure> {
+    fn read_for_user(&self, path: &[u8]) -> Result<Vec<u8>, Failure> {
         let host = self.machine.host();
         let path = self.here()?.join(path).map_err(host_failure)?;
         let real = host.resolve_symlinks(&path, firn_host::Follow::Full).map_err(host_failure)?;
@@ -158,15 +162,14 @@ fn empty() -> Attrs {
 }
 
 /// The fence that pure or restricted evaluation looks through.
-fn fenced(host: &Arc<RealHost>, resolved: &Resolved, log: &Log) -> Result<Option<Arc<Fence>>, Failure> {
+fn fenced(host: &Arc<dyn Host>, resolved: &Resolved, log: &Log) -> Result<Option<Arc<Fence>>, Failure> {
     let mode = match (resolved.eval.pure_eval, resolved.eval.restrict_eval) {
         (true, _) => Mode::Pure,
         (false, true) => Mode::Restricted,
         (false, false) => return Ok(None),
     };
     let uris = resolved.eval.allowed_uris.iter().map(|uri| uri.clone().into_bytes()).collect();
-    let inner: Arc<dyn Host> = host.clone();
-    let fence = Restricted::new(inner, mode, uris);
+    let fence = Restricted::new(host.clone(), mode, uris);
     fence.allow_search_path(&resolved.search, &Entries { log, said: Mutex::default() }).map_err(host_failure)?;
     Ok(Some(Arc::new(fence)))
 }

@@ -76,6 +76,8 @@ fn run(line: &str, fixtures: &Path) -> String {
     let rest = words.split_off(variables.len());
     let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
     command.arg0(&rest[0]).args(&rest[1..]).current_dir(fixtures).env_clear();
+    // No transcript writes into a store of this machine.
+    command.env("NIX_REMOTE", "dummy://");
     command.env("HOME", "/homeless").env("NIX_CONF_DIR", "/nonexistent").env("NIX_USER_CONF_FILES", "");
     for variable in &variables {
         let (name, value) = variable.split_once('=').expect("checked above");

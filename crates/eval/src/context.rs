@@ -1,7 +1,7 @@
 //! Store paths and string contexts between values and `firn_store`: what every builtin that knows the store needs.
 
 use crate::Machine;
-use firn_source::Symbol;
+use firn_source::{Pos, Symbol};
 use firn_store::context::Element;
 use firn_store::store_dir::StoreDir;
 use firn_value::{Context, Error, ErrorKind};
@@ -26,7 +26,7 @@ pub fn store_error(error: &firn_store::Error) -> Box<Error> {
         firn_store::ErrorKind::Usage => ErrorKind::Usage,
         _ => ErrorKind::Store,
     };
-    Error::new(kind, error.message())
+    error.traces().iter().fold(Error::new(kind, error.message()), |e, trace| e.trace(Pos::NONE, &trace[..]))
 }
 
 impl Machine {

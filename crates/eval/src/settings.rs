@@ -44,6 +44,8 @@ pub struct Settings {
     pub abort_on_warn: bool,
     /// Import from derivation is allowed.
     pub allow_import_from_derivation: bool,
+    /// Import from derivation is told.
+    pub trace_import_from_derivation: bool,
     /// Entries of the search path as given (`-I`, `NIX_PATH`).
     pub nix_path: Vec<Vec<u8>>,
     /// Experimental features.
@@ -66,6 +68,7 @@ impl Default for Settings {
             trace_verbose: false,
             abort_on_warn: false,
             allow_import_from_derivation: true,
+            trace_import_from_derivation: false,
             nix_path: Vec::new(),
             features: Features::default(),
             syntax: firn_syntax::Features::default(),

@@ -38,9 +38,11 @@ impl Machine {
         let limit = current_limit();
         let marker = 0u8;
         if std::ptr::from_ref(&marker).addr() > limit {
-            // Nothing was known of this stack yet: from now on it is.
+            // Another thread's or an older limit was remembered: take up the real one.
             self.stack_limit.set(limit);
-            return f();
+            let result = f();
+            self.stack_limit.set(saved);
+            return result;
         }
         let result = stacker::grow(SEGMENT, || {
             self.stack_limit.set(current_limit());

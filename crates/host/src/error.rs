@@ -113,6 +113,8 @@ pub enum HostError {
     NoHome,
     /// The directory the process runs in cannot be named.
     NoCurrentDir(Errno),
+    /// The store could not make the object readable, for this reason.
+    Store(Arc<[u8]>),
 }
 
 /// A piece of a message: Nix prints values in another colour than words.
@@ -174,6 +176,7 @@ impl HostError {
             ],
             NoHome => vec![Part::Text("cannot determine user's home directory")],
             NoCurrentDir(errno) => vec![Part::Text("cannot get cwd"), Part::System(errno.to_string())],
+            Store(message) => vec![Part::Value((&**message).into())],
         }
     }
 
@@ -215,6 +218,7 @@ impl HostError {
             NulInPath(raw) => (13, raw.to_vec(), 0),
             NoHome => (14, Vec::new(), 0),
             NoCurrentDir(errno) => (15, Vec::new(), errno.0),
+            Store(message) => (32, message.to_vec(), 0),
         };
         into.tag(tag).bytes(&bytes).number(number.into());
     }

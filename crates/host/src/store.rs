@@ -2,6 +2,20 @@
 //!
 //! Paths are computed by whoever adds (see the `store` crate), so that a store that keeps nothing is a store too:
 //! [`EvalOnly`] remembers texts and references in memory, for the evaluation that made them, and writes nothing.
+//! Real ones ([`open`]) write from a thread of their own (`behind`), into a directory (`local`) or through a daemon's
+//! socket (`daemon`); `reference` reads how users name them, `view` lets evaluation read what they hold.
+
+mod behind;
+mod daemon;
+mod local;
+mod open;
+mod reference;
+mod roots;
+mod view;
+
+pub use open::{Log, StoreSettings, open};
+pub use reference::{Kind, Places, StoreReference};
+pub use view::StoreView;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,11 +81,11 @@ pub trait Store: Send + Sync {
     /// The bytes of a text that was added here, for those that are not on disk.
     fn text(&self, path: &StorePath) -> Option<Arc<[u8]>>;
 
-    /// Adds a text (`toFile`, a derivation).
-    fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>) -> Result<()>;
+    /// Adds a text (`toFile`, a derivation): a plain file whose path was made of its contents by `method`.
+    fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>, method: Method) -> Result<()>;
 
-    /// Adds a tree.
-    fn add_source(&self, path: &StorePath, source: &Source) -> Result<(), SourceError>;
+    /// Adds a tree that `host` reads, now or later.
+    fn add_source(&self, path: &StorePath, source: &Source, host: &Arc<dyn Host>) -> Result<(), SourceError>;
 
     /// Builds outputs that evaluation wants to read, and gives their paths in the same order.
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>>;
@@ -80,10 +94,37 @@ pub trait Store: Send + Sync {
     fn is_read_only(&self) -> bool {
         false
     }
+
+    /// Whether this run added or built the object. What is made here may be missing from earlier answers of the host.
+    fn is_made(&self, _path: &StorePath) -> bool {
+        false
+    }
+
+    /// Waits until an object that was added here can be read from disk.
+    fn settle(&self, _path: &StorePath) -> Result<()> {
+        Ok(())
+    }
+
+    /// Waits until everything that was added is written: called before an answer names it.
+    fn finish(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// As [`Store::finish`], and gives up what protects this run's objects from garbage collection.
+    fn close(&self) -> Result<()> {
+        self.finish()
+    }
+
+    /// Makes `root` a link to the object that keeps it from being collected; false if this store has no roots.
+    fn add_root(&self, _path: &StorePath, _root: &AbsPath) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// Computes and remembers, writes and builds nothing. An object exists if it is on disk or was added here.
 pub struct EvalOnly {
+    /// The directory that holds the objects.
+    real: StoreDir,
     dir: StoreDir,
     host: Arc<dyn Host>,
     made: Mutex<HashMap<StorePath, Made>>,
@@ -98,7 +139,13 @@ struct Made {
 impl EvalOnly {
     /// Nothing is made yet. `host` says what is on disk.
     pub fn new(dir: StoreDir, host: Arc<dyn Host>) -> EvalOnly {
-        EvalOnly { dir, host, made: Mutex::default() }
+        EvalOnly { real: dir.clone(), dir, host, made: Mutex::default() }
+    }
+
+    /// As [`EvalOnly::new`], for a store whose objects lie elsewhere than their paths say.
+    pub fn of_places(places: &Places, host: Arc<dyn Host>) -> Result<EvalOnly> {
+        let real = StoreDir::new(places.real.as_bytes())?;
+        Ok(EvalOnly { real, dir: places.dir.clone(), host, made: Mutex::default() })
     }
 
     fn find(&self, path: &StorePath) -> Option<Made> {
@@ -116,7 +163,7 @@ impl Store for EvalOnly {
             return Ok(true);
         }
         let fail = |error: HostError| Error::new(ErrorKind::Other, &[&error.to_bytes()]);
-        let place = AbsPath::new(&self.dir.print(path)).map_err(fail)?;
+        let place = AbsPath::new(&self.real.print(path)).map_err(fail)?;
         Ok(self.host.file_type(&place).map_err(fail)?.is_some())
     }
 
@@ -128,12 +175,12 @@ impl Store for EvalOnly {
         self.find(path)?.text
     }
 
-    fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>) -> Result<()> {
+    fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>, _: Method) -> Result<()> {
         self.remember(path, Made { text: Some(contents), references });
         Ok(())
     }
 
-    fn add_source(&self, path: &StorePath, source: &Source) -> Result<(), SourceError> {
+    fn add_source(&self, path: &StorePath, source: &Source, _: &Arc<dyn Host>) -> Result<(), SourceError> {
         self.remember(path, Made { text: None, references: source.references.clone() });
         Ok(())
     }
@@ -167,7 +214,7 @@ mod tests {
         let made = StorePath::parse(b"1c3zdl1xvpmcqk1fdhbzj2w6y9cmclhz-made").unwrap();
         assert!(store.is_valid(&there).unwrap());
         assert!(!store.is_valid(&made).unwrap());
-        store.add_text(&made, Arc::from(&b"text"[..]), Arc::from([there.clone()])).unwrap();
+        store.add_text(&made, Arc::from(&b"text"[..]), Arc::from([there.clone()]), Method::Text).unwrap();
         assert!(store.is_valid(&made).unwrap());
         assert_eq!(store.text(&made).as_deref(), Some(&b"text"[..]));
         assert_eq!(store.references(&made).unwrap().as_deref(), Some(&[there][..]));

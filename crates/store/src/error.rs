@@ -33,6 +33,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: Vec<u8>,
+    traces: Vec<Vec<u8>>,
     source: Option<io::Error>,
 }
 
@@ -43,7 +44,25 @@ impl Error {
     /// An error whose message is the concatenation of `parts`.
     #[cold]
     pub fn new(kind: ErrorKind, parts: &[&[u8]]) -> Self {
-        Error(Box::new(Inner { kind, message: parts.concat(), source: None }))
+        Error(Box::new(Inner { kind, message: parts.concat(), traces: Vec::new(), source: None }))
+    }
+
+    /// The error with what was going on around it, the innermost first, as a daemon tells it.
+    #[must_use]
+    pub fn with_traces(mut self, traces: Vec<Vec<u8>>) -> Self {
+        self.0.traces = traces;
+        self
+    }
+
+    /// What was going on around it, the innermost first.
+    pub fn traces(&self) -> &[Vec<u8>] {
+        &self.0.traces
+    }
+
+    /// The error once more, for another who waits for the same; an I/O error behind it stays with the first.
+    pub fn again(&self) -> Self {
+        let Inner { kind, message, traces, source: _ } = &*self.0;
+        Error(Box::new(Inner { kind: *kind, message: message.clone(), traces: traces.clone(), source: None }))
     }
 
     /// The class of the failure.
@@ -65,7 +84,7 @@ impl Error {
 impl From<io::Error> for Error {
     fn from(source: io::Error) -> Self {
         let message = source.to_string().into_bytes();
-        Error(Box::new(Inner { kind: ErrorKind::Io, message, source: Some(source) }))
+        Error(Box::new(Inner { kind: ErrorKind::Io, message, traces: Vec::new(), source: Some(source) }))
     }
 }
 

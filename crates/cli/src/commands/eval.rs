@@ -60,8 +60,9 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
         return Err(Failure::Usage(b"--raw and --json are mutually exclusive".to_vec()));
     }
     let session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
-    let (value, pos) = typed.value(&session)?;
-    typed.print(invocation, &session, value, pos)?;
+    let printed = typed.value(&session).and_then(|(value, pos)| typed.print(invocation, &session, value, pos));
+    let closed = session.store.close().map_err(crate::stores::failed);
+    printed.and(closed)?;
     statistics::print(&session.machine, &*invocation.host, &invocation.log)
 }
 

@@ -6,7 +6,9 @@ use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::program::Invocation;
 use crate::session::Session;
-use crate::{settings, statistics};
+use crate::settings::{self, Writes};
+use crate::statistics;
+use crate::stores::failed;
 use firn_eval::{Coercion, place_of, print_ambiguous};
 use firn_host::AbsPath;
 use firn_source::{Pos, SourceFile};
@@ -67,10 +69,16 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let evaluates = typed.action != Action::Instantiate && !typed.read_write;
     flags.read_only |= typed.dry_run || evaluates;
     let log = invocation.log.clone();
-    let resolved = settings::resolve(&*invocation.host, &flags, false, &|text| log.warn(text))?;
+    let mut resolved = settings::resolve(&*invocation.host, &flags, false, &|text| log.warn(text))?;
+    if resolved.writes == Writes::WhenNeeded {
+        resolved.writes = Writes::AtOnce;
+    }
     let session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
     let mut command = Command { invocation, session: &session, typed: &typed, flags: &flags, roots: 0, warned: false };
-    command.all()?;
+    let done = command.all();
+    // NIX: what was instantiated before a failure is in the store.
+    let closed = session.store.close().map_err(failed);
+    done.and(closed)?;
     statistics::print(&session.machine, &*command.invocation.host, &command.invocation.log)
 }
 
@@ -193,12 +201,17 @@ impl Command<'_> {
     fn derivations(&mut self, value: Value) -> Result<(), Failure> {
         let machine = &self.session.machine;
         for package in machine.packages(value, self.session.arguments)? {
-            let mut line = package.drv_path(machine)?;
+            let drv_path = package.drv_path(machine)?;
             let output = package.output_name(machine)?;
             if output.is_empty() {
-                let shown = firn_eval::colored(String::from_utf8_lossy(&line));
+                let shown = firn_eval::colored(String::from_utf8_lossy(&drv_path));
                 return Err(Failure::error(format!("derivation '{shown}' lacks an 'outputName' attribute")));
             }
+            self.session.store.finish().map_err(failed)?;
+            let mut line = match &self.typed.root {
+                Some(root) => self.add_root(&drv_path, root)?.unwrap_or(drv_path),
+                None => drv_path,
+            };
             self.warn_of_roots();
             if output != b"out" {
                 line.push(b'!');
@@ -209,21 +222,23 @@ impl Command<'_> {
         Ok(())
     }
 
-    /// Says once what the user may expect and will not find: a garbage collector root, or the files themselves.
-    fn warn_of_roots(&mut self) {
+    /// Makes the next root; its path, which is what is printed then. None where the store has no roots.
+    fn add_root(&mut self, drv_path: &[u8], root: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
         self.roots += 1;
-        if self.warned {
-            return;
-        }
-        self.warned = true;
-        if self.typed.root.is_none() && !self.flags.no_gc_warning {
+        let number = if self.roots > 1 { format!("-{}", self.roots) } else { String::new() };
+        let name = [root, number.as_bytes()].concat();
+        let root = self.session.here()?.join(&name).map_err(settings::host_failure)?;
+        let drv = self.session.machine.store_dir().parse(drv_path).map_err(failed)?;
+        let made = self.session.store.add_root(&drv, &root).map_err(failed)?;
+        Ok(made.then(|| root.as_bytes().to_vec()))
+    }
+
+    /// Says once that nothing keeps the result.
+    fn warn_of_roots(&mut self) {
+        if !self.warned && self.typed.root.is_none() && !self.flags.no_gc_warning {
             let text = "you did not specify '--add-root'; the result might be removed by the garbage collector";
             self.invocation.log.warn(text.as_bytes());
         }
-        let nowhere = self.session.resolved.store.as_deref().is_some_and(|store| store.starts_with(b"dummy:"));
-        if !self.session.resolved.read_only && !nowhere {
-            let text = "firn writes no store yet: the derivations are named but not written (as with '--dry-run')";
-            self.invocation.log.warn(text.as_bytes());
-        }
+        self.warned = true;
     }
 }

@@ -1,6 +1,5 @@
 //! The commands, one file each.
 
-pub mod compare;
 pub mod eval;
 pub mod help;
 pub mod instantiate;

@@ -10,6 +10,7 @@ use config::Config;
 use firn_eval::{Features, Settings};
 use firn_host::{AbsPath, DefaultPaths, Host, SearchEntry, SearchPath};
 use firn_syntax::Lint;
+use std::collections::BTreeMap;
 
 /// Everything that a command needs to know before it begins.
 #[derive(Debug)]
@@ -20,11 +21,34 @@ pub struct Resolved {
     pub search: SearchPath,
     /// The store that derivations are written to, if one is named.
     pub store: Option<Vec<u8>>,
-    /// Nothing is written to the store.
-    pub read_only: bool,
+    /// When the store is written.
+    pub writes: Writes,
+    /// What was set that stores and builders look at.
+    pub building: BTreeMap<String, Vec<u8>>,
     /// Whether pure evaluation was asked for by name.
     pub pure_by_name: bool,
 }
+
+/// When derivations and sources are written to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// Never: paths are computed.
+    Never,
+    /// When evaluation must build something that needs them.
+    WhenNeeded,
+    /// As they are made; before an answer is given, all of them.
+    AtOnce,
+}
+
+/// Settings that stores and builders look at, and that a daemon is told if they are set.
+const BUILDING: [&str; 38] = [
+    "allow-symlinked-store", "always-allow-substitutes", "build-poll-interval", "builders", "builders-use-substitutes",
+    "compress-build-log", "connect-timeout", "cores", "extra-platforms", "fallback", "filter-syscalls", "fsync-metadata",
+    "fsync-store-paths", "hashed-mirrors", "http-connections", "http2", "impersonate-linux-26", "keep-build-log", "keep-failed",
+    "keep-going", "log-lines", "max-build-log-size", "max-jobs", "max-silent-time", "netrc-file", "post-build-hook",
+    "require-sigs", "sandbox", "sandbox-build-dir", "sandbox-fallback", "sandbox-paths", "substitute", "substituters",
+    "system-features", "timeout", "trusted-public-keys", "use-cgroups", "use-sqlite-wal",
+];
 
 /// Reads the files and applies the flags. `pure` is the command's own idea of pure evaluation.
 pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8])) -> Result<Resolved, Failure> {
@@ -54,9 +78,25 @@ pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8]))
         eval,
         search,
         store: config.text("store").map(<[u8]>::to_vec).or_else(|| non_empty(host, b"NIX_REMOTE")),
-        read_only: flags.read_only,
+        writes: if flags.read_only { Writes::Never } else { Writes::WhenNeeded },
+        building: building(&config),
         pure_by_name: named_pure == Some(true),
     })
+}
+
+fn building(config: &Config) -> BTreeMap<String, Vec<u8>> {
+    let value = |name: &str| {
+        let text = config.text(name)?;
+        let is_flag = table::find(name).is_some_and(|index| table::SETTINGS[index].kind == table::Kind::Bool);
+        let flag = || if config.flag(name) == Some(true) { b"true".to_vec() } else { b"false".to_vec() };
+        let jobs = || std::thread::available_parallelism().map_or(1, usize::from).to_string().into_bytes();
+        Some(match text {
+            _ if is_flag => flag(),
+            b"auto" if name == "max-jobs" => jobs(),
+            text => text.to_vec(),
+        })
+    };
+    BUILDING.iter().filter_map(|&name| Some((name.to_owned(), value(name)?))).collect()
 }
 
 fn non_empty(host: &dyn Host, name: &[u8]) -> Option<Vec<u8>> {
@@ -106,6 +146,7 @@ fn eval_settings(host: &dyn Host, config: &Config, pure_eval: bool, restrict_eva
         trace_verbose: flag("trace-verbose", false),
         abort_on_warn: flag("abort-on-warn", abort_on_warn),
         allow_import_from_derivation: flag("allow-import-from-derivation", true),
+        trace_import_from_derivation: flag("trace-import-from-derivation", false),
         nix_path: search.entries.iter().map(entry_text).collect(),
         features: features(config),
         syntax: syntax_features(config),

@@ -1,0 +1,287 @@
+//! `Behind`: takes additions at once and writes them from a thread of its own, in batches, off evaluation's way.
+//!
+//! 1. An addition is pending until its batch is written; texts stay readable meanwhile. Additions come after what they
+//!    refer to, and batches keep their order.
+//! 2. An eager store writes as it goes. A lazy one (plain evaluation) writes only when a build needs what is pending.
+//! 3. The first failure is everyone's: later additions, waits and [`Store::finish`] all report it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use firn_store::content_address::Method;
+use firn_store::context::Built;
+use firn_store::path::StorePath;
+use firn_store::{Error, ErrorKind, Result};
+
+use super::{Source, SourceError, Store};
+use crate::{AbsPath, Host};
+
+/// The most additions written together: as many locks are held at once.
+const BATCH: usize = 128;
+/// How long a batch waits for company.
+const LINGER: Duration = Duration::from_millis(10);
+/// Evaluation waits for the writer beyond this many pending bytes.
+const MOST_PENDING: usize = 256 << 20;
+
+/// What an object is made of.
+#[derive(Clone)]
+pub(super) enum Content {
+    /// A plain file.
+    Text(Arc<[u8]>, Method),
+    /// A tree that the host reads.
+    Tree(Source, Arc<dyn Host>),
+}
+
+/// An object to be written.
+#[derive(Clone)]
+pub(super) struct Item {
+    pub path: StorePath,
+    pub references: Arc<[StorePath]>,
+    pub content: Content,
+}
+
+impl Item {
+    fn len(&self) -> usize {
+        match &self.content {
+            Content::Text(text, _) => text.len(),
+            Content::Tree(..) => 0,
+        }
+    }
+}
+
+/// A place that objects are written to. Asked from evaluation's threads and from the writer's.
+pub(super) trait Backend: Send + Sync {
+    fn is_valid(&self, path: &StorePath) -> Result<bool>;
+    /// What the object refers to; none if it does not exist.
+    fn references(&self, path: &StorePath) -> Result<Option<Arc<[StorePath]>>>;
+    /// Writes what does not exist yet. Never called twice at a time.
+    fn write(&self, batch: &[Item]) -> Result<()>;
+    fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>>;
+    fn add_root(&self, path: &StorePath, root: &AbsPath) -> Result<()>;
+    fn close(&self) {}
+}
+
+/// A store that writes behind evaluation's back.
+pub(super) struct Behind(Arc<Shared>);
+
+struct Shared {
+    backend: Box<dyn Backend>,
+    eager: bool,
+    state: Mutex<State>,
+    /// The writer waits here for work.
+    work: Condvar,
+    /// Everyone else waits here for the writer.
+    progress: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Item>,
+    /// What is queued or being written, and the text of it.
+    pending: HashMap<StorePath, Option<Arc<[u8]>>>,
+    pending_bytes: usize,
+    /// What this run added, and what that refers to.
+    added: HashMap<StorePath, Arc<[StorePath]>>,
+    /// What this run built, and what it found to exist.
+    built: HashMap<StorePath, ()>,
+    valid: HashMap<StorePath, ()>,
+    /// How many wait for the queue to become empty.
+    hurry: usize,
+    writing: bool,
+    started: bool,
+    failure: Option<Error>,
+}
+
+impl Behind {
+    pub fn new(backend: Box<dyn Backend>, eager: bool) -> Behind {
+        let shared =
+            Shared { backend, eager, state: Mutex::default(), work: Condvar::new(), progress: Condvar::new() };
+        Behind(Arc::new(shared))
+    }
+
+    fn add(&self, item: Item) -> Result<()> {
+        let shared = &self.0;
+        let mut state = shared.lock();
+        state.check()?;
+        if state.added.contains_key(&item.path) {
+            return Ok(());
+        }
+        if shared.eager {
+            while state.pending_bytes > MOST_PENDING {
+                state = shared.wait(&shared.progress, state);
+                state.check()?;
+            }
+        }
+        let text = match &item.content {
+            Content::Text(text, _) => Some(text.clone()),
+            Content::Tree(..) => None,
+        };
+        state.pending_bytes += item.len();
+        state.added.insert(item.path.clone(), item.references.clone());
+        state.pending.insert(item.path.clone(), text);
+        state.queue.push_back(item);
+        if shared.eager {
+            start(shared, &mut state)?;
+            if state.queue.len() == 1 || state.queue.len() == BATCH {
+                shared.work.notify_one();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes everything that is queued.
+    fn flush(&self) -> Result<()> {
+        let shared = &self.0;
+        let mut state = shared.lock();
+        state.check()?;
+        if state.pending.is_empty() {
+            return Ok(());
+        }
+        start(shared, &mut state)?;
+        state.hurry += 1;
+        shared.work.notify_one();
+        while !state.pending.is_empty() && state.failure.is_none() {
+            state = shared.wait(&shared.progress, state);
+        }
+        state.hurry -= 1;
+        state.check()
+    }
+}
+
+/// Starts the writer, once. It lives as long as the process: what it holds is finished by [`Store::finish`].
+fn start(shared: &Arc<Shared>, state: &mut State) -> Result<()> {
+    if state.started {
+        return Ok(());
+    }
+    let own = shared.clone();
+    let thread = std::thread::Builder::new().name("store writer".to_owned());
+    thread.spawn(move || write_all(&own))?;
+    state.started = true;
+    Ok(())
+}
+
+fn write_all(shared: &Shared) {
+    let mut state = shared.lock();
+    while state.failure.is_none() {
+        if state.queue.is_empty() || !(shared.eager || state.hurry > 0) {
+            state = shared.wait(&shared.work, state);
+            continue;
+        }
+        if state.queue.len() < BATCH && state.hurry == 0 {
+            let lingered = shared.work.wait_timeout(state, LINGER).unwrap_or_else(PoisonError::into_inner);
+            state = lingered.0;
+        }
+        let count = state.queue.len().min(BATCH);
+        let batch: Vec<Item> = state.queue.drain(..count).collect();
+        state.writing = true;
+        drop(state);
+        let written = shared.backend.write(&batch);
+        state = shared.lock();
+        state.writing = false;
+        match written {
+            Ok(()) => {
+                for item in &batch {
+                    state.pending.remove(&item.path);
+                    state.pending_bytes -= item.len();
+                }
+            }
+            Err(error) => state.failure = Some(error),
+        }
+        shared.progress.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, event: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        event.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn check(&self) -> Result<()> {
+        self.failure.as_ref().map_or(Ok(()), |failure| Err(failure.again()))
+    }
+}
+
+impl Store for Behind {
+    fn is_valid(&self, path: &StorePath) -> Result<bool> {
+        {
+            let state = self.0.lock();
+            if state.added.contains_key(path) || state.valid.contains_key(path) {
+                return Ok(true);
+            }
+        }
+        let valid = self.0.backend.is_valid(path)?;
+        if valid {
+            self.0.lock().valid.insert(path.clone(), ());
+        }
+        Ok(valid)
+    }
+
+    fn references(&self, path: &StorePath) -> Result<Option<Arc<[StorePath]>>> {
+        if let Some(known) = self.0.lock().added.get(path) {
+            return Ok(Some(known.clone()));
+        }
+        self.0.backend.references(path)
+    }
+
+    fn text(&self, path: &StorePath) -> Option<Arc<[u8]>> {
+        self.0.lock().pending.get(path)?.clone()
+    }
+
+    fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>, method: Method) -> Result<()> {
+        self.add(Item { path: path.clone(), references, content: Content::Text(contents, method) })
+    }
+
+    fn add_source(&self, path: &StorePath, source: &Source, host: &Arc<dyn Host>) -> Result<(), SourceError> {
+        let content = Content::Tree(source.clone(), host.clone());
+        Ok(self.add(Item { path: path.clone(), references: source.references.clone(), content })?)
+    }
+
+    fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {
+        self.flush()?;
+        let paths = self.0.backend.build(wanted)?;
+        if paths.len() != wanted.len() {
+            return Err(Error::new(ErrorKind::Other, &[b"the store gave fewer outputs than it was asked to build"]));
+        }
+        let mut state = self.0.lock();
+        state.built.extend(paths.iter().map(|path| (path.clone(), ())));
+        Ok(paths)
+    }
+
+    fn is_made(&self, path: &StorePath) -> bool {
+        let state = self.0.lock();
+        state.added.contains_key(path) || state.built.contains_key(path)
+    }
+
+    fn settle(&self, path: &StorePath) -> Result<()> {
+        let pending = self.0.lock().pending.contains_key(path);
+        if pending { self.flush() } else { Ok(()) }
+    }
+
+    fn finish(&self) -> Result<()> {
+        if self.0.eager { self.flush() } else { self.0.lock().check() }
+    }
+
+    fn close(&self) -> Result<()> {
+        let finished = self.finish();
+        let mut state = self.0.lock();
+        while state.writing {
+            state = self.0.wait(&self.0.progress, state);
+        }
+        drop(state);
+        self.0.backend.close();
+        finished
+    }
+
+    fn add_root(&self, path: &StorePath, root: &AbsPath) -> Result<bool> {
+        self.flush()?;
+        self.0.backend.add_root(path, root)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,344 @@
+//! `Local`: a store directory with its database, laid out as Nix lays it out, written without Nix's help.
+//!
+//! A batch is written in this order, so that a crash at any point leaves a store that Nix accepts:
+//! 1. the objects become temporary roots, 2. their paths are locked, 3. each is written below `tmp-…` and moved into
+//! place whole, 4. all are registered in one transaction, 5. the locks are given back.
+//! Building needs a builder: a `nix-daemon` is run on this store for it (see `daemon`).
+#![allow(clippy::disallowed_methods)]
+
+mod database;
+mod locks;
+mod restore;
+
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use firn_store::content_address::{ContentAddress, Method};
+use firn_store::context::Built;
+use firn_store::derivation::Derivation;
+use firn_store::hash::{Algorithm, Hash, Hasher};
+use firn_store::nar::{self, Sink};
+use firn_store::path::StorePath;
+use firn_store::store_dir::{References, StoreDir};
+use firn_store::{Error, ErrorKind, Result};
+
+use super::behind::{Backend, Content, Item};
+use super::daemon::Daemon;
+use super::reference::Places;
+use super::{Source, SourceError, StoreSettings, roots};
+use crate::{AbsPath, Errno, Host};
+use database::{Database, Registration, SCHEMA};
+use locks::{PathLocks, TempRoots};
+use restore::Restore;
+
+/// A store directory that this process writes.
+pub(super) struct Local {
+    places: Places,
+    settings: StoreSettings,
+    database: Database,
+    writing: Mutex<Writing>,
+    /// The builder, once it was needed.
+    builder: Mutex<Option<Daemon>>,
+    /// Its lock says that the schema stays as it is.
+    _schema: File,
+}
+
+/// What the writer holds.
+struct Writing {
+    roots: TempRoots,
+    /// Where objects grow: a directory in the store whose lock keeps the garbage collector away.
+    workshop: Option<(PathBuf, File)>,
+    count: usize,
+}
+
+pub(super) fn refused(doing: &str, path: &Path, error: std::io::Error) -> Error {
+    let path = path.as_os_str().as_encoded_bytes();
+    Error::new(ErrorKind::Other, &[doing.as_bytes(), b" '", path, b"': ", Errno::from(error).to_string().as_bytes()])
+}
+
+impl Local {
+    /// Opens a store, making what is missing of it.
+    pub fn open(places: Places, settings: StoreSettings) -> Result<Local> {
+        make_directories(&places, &settings)?;
+        let db = places.state.child(b"db");
+        let schema = locks::hold_schema(db.child(b"big-lock").as_path())?;
+        let version = read_schema(&db)?;
+        match version {
+            Some(SCHEMA) | None => {}
+            Some(newer) if newer > SCHEMA => {
+                let message = format!("current Nix store schema is version {newer}, but I only support {SCHEMA}");
+                return Err(Error::new(ErrorKind::Other, &[message.as_bytes()]));
+            }
+            Some(older) => {
+                let message = format!("the store's database has schema version {older}: let a newer Nix open it once to bring it up to {SCHEMA}");
+                return Err(Error::new(ErrorKind::Other, &[message.as_bytes()]));
+            }
+        }
+        let database = Database::open(&db, places.dir.clone(), version.is_none(), settings.wal, settings.fsync_metadata)?;
+        if version.is_none() {
+            let name = db.child(b"schema");
+            std::fs::write(name.as_path(), SCHEMA.to_string()).map_err(|e| refused("writing to", name.as_path(), e))?;
+        }
+        let roots = TempRoots::open(&places.state, places.dir.clone())?;
+        let writing = Mutex::new(Writing { roots, workshop: None, count: 0 });
+        Ok(Local { places, settings, database, writing, builder: Mutex::default(), _schema: schema })
+    }
+
+    fn dir(&self) -> &StoreDir {
+        &self.places.dir
+    }
+
+    /// Writes one object and says what to register.
+    fn write_one(&self, writing: &mut Writing, item: &Item) -> Result<Registration> {
+        let at = writing.next_place(&self.places.real)?;
+        let sync = self.settings.fsync_store_paths;
+        let (address, (nar_hash, nar_size)) = match &item.content {
+            Content::Text(text, method) => (address_of(text, *method)?, write_text(&at, text, sync)?),
+            Content::Tree(source, host) if source.method == Method::Flat => {
+                let content = host.read_once(&source.root).map_err(|e| Error::new(ErrorKind::Other, &[&e.to_bytes()]))?;
+                let address = ContentAddress { method: Method::Flat, hash: Hash::of(Algorithm::Sha256, content.bytes()) };
+                check(self.dir(), item, source, &address)?;
+                (address, write_text(&at, content.bytes(), sync)?)
+            }
+            Content::Tree(source, host) => {
+                let nar = write_tree(&at, source, &**host, sync)?;
+                let address = ContentAddress { method: Method::Nar, hash: nar.0 };
+                check(self.dir(), item, source, &address)?;
+                (address, nar)
+            }
+        };
+        let place = self.places.real.child(item.path.as_bytes());
+        // Whatever lies there is not registered: the rest of a run that was cut off.
+        restore::delete(place.as_path())?;
+        restore::move_into_place(&at, place.as_path())?;
+        let references = item.references.clone();
+        let outputs = outputs_of(self.dir(), item)?;
+        Ok(Registration { path: item.path.clone(), references, nar_hash, nar_size, address, outputs })
+    }
+
+    fn missing<'a>(&self, items: impl Iterator<Item = &'a Item>) -> Result<Vec<&'a Item>> {
+        let mut missing = Vec::new();
+        for item in items {
+            if !self.database.is_valid(&item.path)? {
+                missing.push(item);
+            }
+        }
+        Ok(missing)
+    }
+}
+
+impl Backend for Local {
+    fn is_valid(&self, path: &StorePath) -> Result<bool> {
+        self.database.is_valid(path)
+    }
+
+    fn references(&self, path: &StorePath) -> Result<Option<Arc<[StorePath]>>> {
+        Ok(self.database.references(path)?.map(Arc::from))
+    }
+
+    fn write(&self, batch: &[Item]) -> Result<()> {
+        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        writing.roots.add(batch.iter().map(|item| &item.path))?;
+        let missing = self.missing(batch.iter())?;
+        let mut paths: Vec<&StorePath> = missing.iter().map(|item| &item.path).collect();
+        paths.sort();
+        let locks = PathLocks::lock(&self.places.real, paths.into_iter())?;
+        // Others may have written some while we waited for the locks.
+        let missing = self.missing(missing.into_iter())?;
+        let mut registrations = Vec::with_capacity(missing.len());
+        for item in missing {
+            registrations.push(self.write_one(&mut writing, item)?);
+        }
+        if !registrations.is_empty() {
+            self.database.register(&registrations)?;
+        }
+        drop(locks);
+        Ok(())
+    }
+
+    fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {
+        let mut builder = self.builder.lock().unwrap_or_else(PoisonError::into_inner);
+        if builder.is_none() {
+            *builder = Some(Daemon::spawn(&self.places, &self.settings, wanted)?);
+        }
+        builder.as_ref().map_or(Ok(Vec::new()), |daemon| daemon.build(wanted))
+    }
+
+    fn add_root(&self, path: &StorePath, root: &AbsPath) -> Result<()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner).roots.add(std::iter::once(path))?;
+        roots::make(self.dir(), path, root)?;
+        roots::register_indirect(&self.places.state, root)
+    }
+
+    fn close(&self) {
+        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((workshop, _)) = writing.workshop.take() {
+            let _ = restore::delete(&workshop);
+        }
+        writing.roots.forget();
+    }
+}
+
+impl Writing {
+    /// A fresh name in the workshop, which is made on first use.
+    fn next_place(&mut self, real: &AbsPath) -> Result<PathBuf> {
+        self.count += 1;
+        if let Some((workshop, _)) = &self.workshop {
+            return Ok(workshop.join(self.count.to_string()));
+        }
+        loop {
+            let name = real.child(format!("tmp-{}-{}", std::process::id(), self.count).as_bytes()).as_path().to_owned();
+            match DirBuilder::new().mode(0o700).create(&name) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                    self.count += 1;
+                    continue;
+                }
+                Err(error) => return Err(refused("creating directory", &name, error)),
+            }
+            // A collector that came in between has deleted it again.
+            let Ok(directory) = File::open(&name) else { continue };
+            directory.lock().map_err(|e| refused("locking", &name, e))?;
+            if name.is_dir() {
+                let place = name.join("0");
+                self.workshop = Some((name, directory));
+                return Ok(place);
+            }
+        }
+    }
+}
+
+fn make_directories(places: &Places, settings: &StoreSettings) -> Result<()> {
+    let make = |path: &AbsPath| {
+        std::fs::create_dir_all(path.as_path()).map_err(|e| refused("creating directory", path.as_path(), e))
+    };
+    let state = &places.state;
+    make(&places.real)?;
+    make(&places.real.child(b".links"))?;
+    make(&state.child(b"temproots"))?;
+    make(&state.child(b"db"))?;
+    make(&state.child(b"profiles").child(b"per-user"))?;
+    make(&state.child(b"gcroots").child(b"per-user"))?;
+    let profiles = state.child(b"gcroots").child(b"profiles");
+    if profiles.as_path().symlink_metadata().is_err() {
+        // As Nix has it: profiles are roots. Another process may have been quicker.
+        let _ = std::os::unix::fs::symlink(state.child(b"profiles").as_path(), profiles.as_path());
+    }
+    let mut above = (!settings.allow_symlinked_store).then(|| places.real.clone());
+    while let Some(path) = above {
+        if path.as_path().is_symlink() {
+            let parts: [&[u8]; 3] =
+                [b"the path '", path.as_bytes(), b"' is a symlink; this is not allowed for the Nix store and its parent directories"];
+            return Err(Error::new(ErrorKind::Other, &parts));
+        }
+        above = path.parent();
+    }
+    Ok(())
+}
+
+fn read_schema(db: &AbsPath) -> Result<Option<u32>> {
+    let name = db.child(b"schema");
+    match std::fs::read_to_string(name.as_path()) {
+        Ok(text) => match text.trim().parse() {
+            Ok(version) => Ok(Some(version)),
+            Err(_) => Err(Error::new(ErrorKind::Other, &[b"'", name.as_bytes(), b"' is corrupt"])),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(refused("opening file", name.as_path(), error)),
+    }
+}
+
+/// The address of a text that was added by `method`.
+pub(super) fn address_of(text: &[u8], method: Method) -> Result<ContentAddress> {
+    let hash = match method {
+        Method::Text | Method::Flat => Hash::of(Algorithm::Sha256, text),
+        Method::Nar => nar::dump_file(text, Hasher::new(Algorithm::Sha256))?.finish().0,
+        Method::Git => return Err(Error::new(ErrorKind::Other, &[b"texts are not added by their Git hash"])),
+    };
+    Ok(ContentAddress { method, hash })
+}
+
+/// The outputs of a derivation that is being added, where their paths are known.
+fn outputs_of(dir: &StoreDir, item: &Item) -> Result<Vec<(Vec<u8>, StorePath)>> {
+    let Content::Text(text, Method::Text) = &item.content else { return Ok(Vec::new()) };
+    if !item.path.is_derivation() {
+        return Ok(Vec::new());
+    }
+    let drv = Derivation::parse_aterm(dir, item.path.derivation_name()?.as_bytes(), text)?;
+    let mut outputs = Vec::new();
+    for (name, output) in drv.outputs.iter() {
+        if let Some(path) = output.path(dir, &drv.name, name)? {
+            outputs.push((name.to_vec(), path));
+        }
+    }
+    Ok(outputs)
+}
+
+fn write_text(at: &Path, text: &[u8], sync: bool) -> Result<(Hash, u64)> {
+    let mut file = Restore::new(at.to_owned(), sync);
+    file.regular(false, text.len() as u64)?;
+    file.contents(text)?;
+    file.end_regular()?;
+    Ok(nar::dump_file(text, Hasher::new(Algorithm::Sha256))?.finish())
+}
+
+fn write_tree(at: &Path, source: &Source, host: &dyn Host, sync: bool) -> Result<(Hash, u64)> {
+    let mut both = Both(Restore::new(at.to_owned(), sync), nar::Writer::new(Hasher::new(Algorithm::Sha256)));
+    source.dump(host, &mut both).map_err(source_error)?;
+    Ok(both.1.finish()?.finish())
+}
+
+/// An error of reading a source as one of the store.
+pub(super) fn source_error(error: SourceError) -> Error {
+    match error {
+        SourceError::Host(error) => Error::new(ErrorKind::Other, &[&error.to_bytes()]),
+        SourceError::Store(error) => error,
+    }
+}
+
+/// Refuses a source that is not what it was when its path was made.
+fn check(dir: &StoreDir, item: &Item, source: &Source, address: &ContentAddress) -> Result<()> {
+    let references = References { others: &item.references, itself: false };
+    let path = dir.make_fixed_output_path(item.path.name().as_bytes(), address, references)?;
+    if path == item.path {
+        return Ok(());
+    }
+    let parts: [&[u8]; 3] = [b"'", source.root.as_bytes(), b"' changed while it was being added to the store"];
+    Err(Error::new(ErrorKind::Other, &parts))
+}
+
+/// Tells two sinks the same tree.
+struct Both<A, B>(A, B);
+
+impl<A: Sink, B: Sink> Sink for Both<A, B> {
+    fn directory(&mut self) -> Result<()> {
+        self.0.directory()?;
+        self.1.directory()
+    }
+    fn entry(&mut self, name: &[u8]) -> Result<()> {
+        self.0.entry(name)?;
+        self.1.entry(name)
+    }
+    fn end_directory(&mut self) -> Result<()> {
+        self.0.end_directory()?;
+        self.1.end_directory()
+    }
+    fn regular(&mut self, executable: bool, size: u64) -> Result<()> {
+        self.0.regular(executable, size)?;
+        self.1.regular(executable, size)
+    }
+    fn contents(&mut self, data: &[u8]) -> Result<()> {
+        self.0.contents(data)?;
+        self.1.contents(data)
+    }
+    fn end_regular(&mut self) -> Result<()> {
+        self.0.end_regular()?;
+        self.1.end_regular()
+    }
+    fn symlink(&mut self, target: &[u8]) -> Result<()> {
+        self.0.symlink(target)?;
+        self.1.symlink(target)
+    }
+}
