@@ -35,4 +35,4 @@ mod xml;
 pub use install::install;
 pub use json::value_to_json;
 pub use xml::value_to_xml;
-pub use store::attach;
+pub use store::{attach, derivation_at};

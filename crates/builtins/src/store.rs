@@ -40,6 +40,11 @@ pub fn attach(shared: &Shared, store: Arc<dyn Store>) {
     shared.extensions.set(Arc::new(Copier(Arc::new(crate::sources::StoreCopier))));
 }
 
+/// The derivation in a file that this evaluation made, or that its store has.
+pub fn derivation_at(machine: &Machine, path: &StorePath) -> Result<Derivation> {
+    store(machine).read_derivation(machine, path)
+}
+
 /// Attaches a store that writes nothing.
 pub(crate) fn attach_eval_only(shared: &Shared) {
     attach(shared, Arc::new(EvalOnly::new(shared.store_dir.clone(), Arc::clone(&shared.host))));

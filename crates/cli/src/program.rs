@@ -1,7 +1,7 @@
 //! The program: which tool it is called as, the thread it runs on, and how it ends.
 
 use crate::arguments::{Word, Words};
-use crate::commands::{eval, help, instantiate};
+use crate::commands::{compare, eval, help, instantiate};
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::log::Log;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Evaluation recurses deeply; beyond this the stack grows in segments.
-const STACK: usize = 64 << 20;
+pub(crate) const STACK: usize = 64 << 20;
 
 /// What a command is given.
 pub struct Invocation {
@@ -116,6 +116,10 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
             (b"instantiate", None) => {
                 invocation.called.extend_from_slice(b" instantiate");
                 instantiate::run(invocation, words, flags)
+            }
+            (b"compare", None) => {
+                invocation.called.extend_from_slice(b" compare");
+                compare::run(invocation, words, flags)
             }
             (b"eval", _) => eval::run(invocation, words, flags),
             (b"help", _) => help::topic(invocation, words),

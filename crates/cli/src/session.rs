@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// A file that the user names for its content, not as an expression: links are followed, nothing is refused.
-    fn read_for_user(&self, path: &[u8]) -> Result<Vec<u8>, Failure> {
+    pub fn read_for_user(&self, path: &[u8]) -> Result<Vec<u8>, Failure> {
         let host = self.machine.host();
         let path = self.here()?.join(path).map_err(host_failure)?;
         let real = host.resolve_symlinks(&path, firn_host::Follow::Full).map_err(host_failure)?;

@@ -3,7 +3,7 @@
 //! An argument is normally delayed. Where the function is known to force it first, it is evaluated at once and an
 //! error is kept in the cell, so that the function raises it exactly where it would have (see `ir::strictness`).
 
-use crate::frame::{Frame, fresh_slots};
+use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::{Machine, Stats};
 use firn_ir::{Call, Pattern};
 use firn_source::Pos;
@@ -65,8 +65,31 @@ impl Machine {
         if node.args.len() < needed {
             return Ok(self.partial(function, given, node.args, frame));
         }
-        let (now, rest) = node.args.split_at(needed);
-        fresh_slots!(locals, lambda.body.locals as usize);
+        if lambda.body.locals as usize > MOST_SLOTS {
+            return self.call_large(closure, given, node, frame);
+        }
+        stack_slots!(locals, lambda.body.locals as usize);
+        self.call_in(closure, given, node, locals, frame)
+    }
+
+    #[inline(never)]
+    fn call_large(&self, closure: Closure, given: &[Slot], node: &'static Call<Value>, frame: &Frame<'_>) -> Result<Value> {
+        let locals = heap_slots(closure.lambda().body.locals as usize);
+        self.call_in(closure, given, node, &locals, frame)
+    }
+
+    /// Calls a closure with all its arguments in these slots.
+    #[inline(always)]
+    fn call_in(
+        &self,
+        closure: Closure,
+        given: &[Slot],
+        node: &'static Call<Value>,
+        locals: &[Slot],
+        frame: &Frame<'_>,
+    ) -> Result<Value> {
+        let lambda = closure.lambda();
+        let (now, rest) = node.args.split_at(lambda.arity() - given.len());
         for (slot, arg) in locals.iter().zip(given) {
             slot.set(arg.get());
         }
@@ -80,9 +103,10 @@ impl Machine {
 
     #[inline(never)]
     fn partial(&self, function: Value, given: &[Slot], args: &'static [Expr], frame: &Frame<'_>) -> Value {
-        let mut all: Vec<Value> = given.iter().map(Slot::get).collect();
-        all.extend(args.iter().map(|arg| self.delay(arg, frame)));
-        PartialApp::new(function, &all)
+        let done = given.len();
+        PartialApp::of(function, done + args.len(), |i| {
+            if i < done { given[i].get() } else { self.delay(&args[i - done], frame) }
+        })
     }
 
     /// Puts the arguments from number `done` on into the function's slots: those it forces first evaluated, in its
@@ -261,7 +285,7 @@ impl Machine {
         let (mut used, mut missing) = (0, false);
         for (i, formal) in pattern.formals.iter().enumerate() {
             let slot = pattern.first + i as u32;
-            match (set.get(formal.name), &formal.default) {
+            match (self.lookup(set, formal.name, &formal.cache), &formal.default) {
                 (Some(value), _) => {
                     frame.locals[slot as usize].set(value);
                     used += 1;
@@ -328,11 +352,24 @@ impl Machine {
     #[inline(never)]
     fn call_closure(&self, closure: Closure, given: &[Slot], args: &[Value], pos: Pos) -> Result<Value> {
         let lambda = closure.lambda();
-        fresh_slots!(locals, lambda.body.locals as usize);
+        if lambda.body.locals as usize > MOST_SLOTS {
+            return self.call_closure_large(closure, given, args, pos);
+        }
+        stack_slots!(locals, lambda.body.locals as usize);
         for (slot, arg) in locals.iter().zip(given.iter().map(Slot::get).chain(args.iter().copied())) {
             slot.set(arg);
         }
         self.enter(closure, lambda, locals, pos)
+    }
+
+    #[inline(never)]
+    fn call_closure_large(&self, closure: Closure, given: &[Slot], args: &[Value], pos: Pos) -> Result<Value> {
+        let lambda = closure.lambda();
+        let locals = heap_slots(lambda.body.locals as usize);
+        for (slot, arg) in locals.iter().zip(given.iter().map(Slot::get).chain(args.iter().copied())) {
+            slot.set(arg);
+        }
+        self.enter(closure, lambda, &locals, pos)
     }
 
     /// Applies a function that has got some arguments.

@@ -1,6 +1,6 @@
 //! `eval` and `delay`: the dispatch over code.
 
-use crate::frame::{Frame, fresh_slots};
+use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::{Machine, Stats};
 use firn_ir::{Assert, BinaryOp, Binding, Dynamic, Suspend, With};
 use firn_source::Pos;
@@ -121,19 +121,19 @@ impl Machine {
     }
 
     /// Makes a cell of code in delayed position; evaluates nothing.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn delay(&self, expr: &'static Expr, frame: &Frame<'_>) -> Value {
         match expr {
             Expr::Const(value) => *value,
             Expr::Local(slot, _) => frame.locals[*slot as usize].get(),
             Expr::Capture(index, _) => frame.captures[*index as usize].get(),
             Expr::Suspend(node) => self.suspend(&node.body, frame),
-            Expr::Lambda(lambda) => self.closure(lambda, true, frame),
+            Expr::Lambda(lambda) => self.delay_lambda(lambda, frame),
             _ => unreachable!("lowering delays only atoms, functions and suspensions"),
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn suspend(&self, body: &'static Body, frame: &Frame<'_>) -> Value {
         Stats::bump(&self.stats.thunks);
         let thunk = Thunk::suspend(body);
@@ -153,6 +153,11 @@ impl Machine {
         let closure = Closure::new(lambda, delayed);
         self.capture(&lambda.body, closure.captures(), frame);
         closure.value()
+    }
+
+    #[inline(never)]
+    fn delay_lambda(&self, lambda: &'static Lambda, frame: &Frame<'_>) -> Value {
+        self.closure(lambda, true, frame)
     }
 
     fn list(&self, items: &'static [Expr], frame: &Frame<'_>) -> Value {
@@ -175,7 +180,12 @@ impl Machine {
 
     #[inline(never)]
     fn run_captured(&self, body: &'static Body, frame: &Frame<'_>) -> Result<Value> {
-        fresh_slots!(captures, body.captures.len());
+        if body.captures.len() > MOST_SLOTS {
+            let captures = heap_slots(body.captures.len());
+            self.capture(body, &captures, frame);
+            return self.run(body, &captures);
+        }
+        stack_slots!(captures, body.captures.len());
         self.capture(body, captures, frame);
         self.run(body, captures)
     }
@@ -238,7 +248,7 @@ impl Machine {
     fn dynamic(&self, node: &'static Dynamic, frame: &Frame<'_>) -> Result<Value> {
         for &(scope, pos) in node.scopes {
             let set = self.force_attrs(frame.get(scope), pos, "while evaluating the first subexpression of a with expression")?;
-            if let Some((cell, _)) = self.lookup(set, node.name, &node.cache) {
+            if let Some(cell) = self.lookup(set, node.name, &node.cache) {
                 return self.force(cell, node.pos);
             }
         }

@@ -1,6 +1,6 @@
 //! Forcing: a cell becomes a value in weak head normal form, once.
 
-use crate::frame::{Frame, fresh_slots};
+use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::{Machine, Stats};
 use firn_source::Pos;
 use firn_value::{Body, Error, ErrorKind, Function, Result, Slot, Thunk, ThunkState, Value, Work};
@@ -61,7 +61,15 @@ impl Machine {
 
     #[inline(never)]
     fn run_with_locals(&self, body: &'static Body, captures: &[Slot]) -> Result<Value> {
-        fresh_slots!(locals, body.locals as usize);
+        if body.locals as usize > MOST_SLOTS {
+            return self.run_in(body, captures, &heap_slots(body.locals as usize));
+        }
+        stack_slots!(locals, body.locals as usize);
+        self.eval(&body.expr, &Frame { locals, captures })
+    }
+
+    #[inline(never)]
+    fn run_in(&self, body: &'static Body, captures: &[Slot], locals: &[Slot]) -> Result<Value> {
         self.eval(&body.expr, &Frame { locals, captures })
     }
 

@@ -1,6 +1,6 @@
 //! Files and expressions: parse, lower, evaluate; each file once per process.
 
-use crate::frame::{Frame, fresh_slots};
+use crate::frame::{Frame, heap_slots};
 use crate::{Machine, Stats};
 use firn_host::{AbsPath, Follow};
 use firn_ir::Program;
@@ -51,11 +51,11 @@ impl Machine {
 
     /// Runs a program with the cells of its scope.
     pub fn run_program(&self, program: &'static Program<Value>, scope: &[Value]) -> Result<Value> {
-        fresh_slots!(locals, program.body.locals as usize);
+        let locals = heap_slots(program.body.locals as usize);
         for (slot, &cell) in locals.iter().zip(scope) {
             slot.set(cell);
         }
-        self.eval(&program.body.expr, &Frame { locals, captures: &[] })
+        self.eval(&program.body.expr, &Frame { locals: &locals, captures: &[] })
     }
 
     /// Parses and lowers a file.
@@ -81,7 +81,7 @@ impl Machine {
 
     /// Fails if a name in the text has no meaning.
     pub fn check_names(&self, ast: &firn_syntax::Ast) -> Result<()> {
-        self.lowered(ast, &[]).map(|_| ())
+        firn_ir::check_names(ast, &*self.shared).map_err(|e| Error::new(ErrorKind::UndefinedVar, e.message).at(e.pos))
     }
 
     fn lowered(&self, ast: &firn_syntax::Ast, scope: &[Symbol]) -> Result<&'static Program<Value>> {

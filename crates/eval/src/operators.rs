@@ -51,6 +51,11 @@ impl Machine {
         if let (Some(a), Some(b)) = (self.peek(&node.left, frame).as_small_int(), self.peek(&node.right, frame).as_small_int()) {
             return Ok(Value::bool((a == b) == (op == BinaryOp::Eq)));
         }
+        self.compare_equal_slow(op, node, frame)
+    }
+
+    #[inline(never)]
+    fn compare_equal_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
         let left = self.eval(&node.left, frame)?;
         let right = self.eval(&node.right, frame)?;
         let context = match op {

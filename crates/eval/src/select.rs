@@ -7,38 +7,85 @@ use firn_source::{Pos, Symbol};
 use firn_value::{Attrs, Error, ErrorKind, Result, Value};
 
 impl Machine {
-    /// A set's attribute through an inline cache: the cell and where it was defined.
-    #[inline]
-    pub(crate) fn lookup(&self, set: Attrs, name: Symbol, cache: &InlineCache) -> Option<(Value, Pos)> {
+    /// A set's attribute through an inline cache.
+    #[inline(always)]
+    pub(crate) fn lookup(&self, set: Attrs, name: Symbol, cache: &InlineCache) -> Option<Value> {
         Stats::bump(&self.stats.lookups);
-        let Some(shape) = set.flat_shape() else { return set.get_with_pos(name) };
-        if let Some(index) = cache.get(shape) {
-            return Some((set.cell(shape, index), shape.positions()[index]));
+        if let Some(shape) = set.flat_shape()
+            && let Some(index) = cache.get(shape)
+        {
+            return Some(set.cell(shape, index));
         }
+        self.lookup_slow(set, name, cache)
+    }
+
+    #[inline(never)]
+    fn lookup_slow(&self, set: Attrs, name: Symbol, cache: &InlineCache) -> Option<Value> {
+        let Some(shape) = set.flat_shape() else { return set.get(name) };
         let index = shape.index(name)?;
         cache.set(shape, index);
-        Some((set.cell(shape, index), shape.positions()[index]))
+        Some(set.cell(shape, index))
     }
 
     /// `base.name`.
     #[inline(never)]
     pub(crate) fn select_name(&self, node: &'static SelectName<Value>, frame: &Frame<'_>) -> Result<Value> {
         let base = self.eval(&node.base, frame)?;
-        let Some(set) = base.as_attrs() else {
-            return Err(self.force_attrs(base, node.pos, "while selecting an attribute").expect_err("it is no set"));
-        };
-        let Some((cell, pos)) = self.lookup(set, node.name, &node.cache) else {
-            return Err(missing_attribute(set, node.name, node.pos));
-        };
-        match self.force(cell, if pos.is_some() { pos } else { node.pos }) {
-            Ok(value) => Ok(value),
-            Err(error) => {
-                let mut path = Vec::new();
-                firn_text::literal::write_name(&mut path, node.name.as_bytes());
-                Err(in_attribute(error, pos, &path))
+        if let Some(set) = base.as_attrs()
+            && let Some(cell) = self.lookup(set, node.name, &node.cache)
+        {
+            match cell.as_thunk().map(|thunk| thunk.forced()) {
+                None => return Ok(cell),
+                Some(Some(value)) => return Ok(value),
+                Some(None) => {}
             }
         }
+        self.select_unevaluated(node, base)
     }
+
+    /// The rest of a selection: the attribute is to be evaluated or there is an error to report.
+    #[inline(never)]
+    fn select_unevaluated(&self, node: &'static SelectName<Value>, base: Value) -> Result<Value> {
+        let set = self.force_attrs(base, node.pos, "while selecting an attribute")?;
+        let Some(cell) = self.lookup(set, node.name, &node.cache) else {
+            return Err(missing_attribute(set, node.name, node.pos));
+        };
+        self.force_attribute(cell, set, node.name, node.pos).map_err(|(error, pos)| {
+            let mut path = Vec::new();
+            firn_text::literal::write_name(&mut path, node.name.as_bytes());
+            in_attribute(error, pos, &path)
+        })
+    }
+
+    /// Forces a cell found in a set; an error comes with the position at which the attribute was defined.
+    // PERF: that position is looked up only where something can show it: in an error, or as the place of a call.
+    #[inline]
+    pub(crate) fn force_attribute(
+        &self,
+        cell: Value,
+        set: Attrs,
+        name: Symbol,
+        at: Pos,
+    ) -> std::result::Result<Value, (Box<Error>, Pos)> {
+        let Some(thunk) = cell.as_thunk() else { return Ok(cell) };
+        let place = |pos: Pos| if pos.is_some() { pos } else { at };
+        let pos = if thunk.is_application() { place(defined_at(set, name)) } else { Pos::NONE };
+        self.force(cell, pos).map_err(|error| {
+            let pos = defined_at(set, name);
+            let unplaced = error.kind() == ErrorKind::InfiniteRecursion && !error.pos().is_some();
+            (if unplaced && is_running(cell) { error.at(place(pos)) } else { error }, pos)
+        })
+    }
+}
+
+/// Where an attribute was defined.
+#[cold]
+pub(crate) fn defined_at(set: Attrs, name: Symbol) -> Pos {
+    set.get_with_pos(name).map_or(Pos::NONE, |(_, pos)| pos)
+}
+
+fn is_running(cell: Value) -> bool {
+    cell.as_thunk().is_some_and(|thunk| matches!(thunk.state(), firn_value::ThunkState::Claimed(_)))
 }
 
 /// The error for a missing attribute, with the nearest names.

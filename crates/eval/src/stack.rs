@@ -38,11 +38,9 @@ impl Machine {
         let limit = current_limit();
         let marker = 0u8;
         if std::ptr::from_ref(&marker).addr() > limit {
-            // Another thread's or an older limit was remembered: take up the real one.
+            // Nothing was known of this stack yet: from now on it is.
             self.stack_limit.set(limit);
-            let result = f();
-            self.stack_limit.set(saved);
-            return result;
+            return f();
         }
         let result = stacker::grow(SEGMENT, || {
             self.stack_limit.set(current_limit());

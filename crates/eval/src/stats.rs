@@ -13,6 +13,11 @@ macro_rules! stats {
             pub fn all(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($field), self.$field.get())),*]
             }
+
+            /// Adds what another machine counted.
+            pub fn add(&self, other: &Stats) {
+                $(self.$field.set(self.$field.get() + other.$field.get());)*
+            }
         }
     };
 }

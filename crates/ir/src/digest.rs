@@ -96,7 +96,7 @@ impl<V: Copy> Writer<'_, V> {
         let mut sorted: Vec<(usize, &'static Formal<V>)> = formals.iter().enumerate().collect();
         sorted.sort_by_key(|(_, formal)| formal.name.as_bytes());
         self.number(sorted.len() as u64);
-        for (slot, Formal { name, pos: _, default }) in sorted {
+        for (slot, Formal { name, pos: _, default, cache: _ }) in sorted {
             self.bytes(name.as_bytes());
             self.number(slot as u64);
             self.optional(default.as_ref());

@@ -306,6 +306,8 @@ pub struct Formal<V: 'static> {
     pub pos: Pos,
     /// Delayed.
     pub default: Option<Expr<V>>,
+    /// Shape and index last seen.
+    pub cache: InlineCache,
 }
 
 /// A call.

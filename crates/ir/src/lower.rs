@@ -182,6 +182,7 @@ impl<L: Literals> Lowering<'_, L> {
             }
             ast::Expr::Select { base, default: None, .. } => self.is_atom(base),
             ast::Expr::Not(operand) => self.is_atom(operand),
+            ast::Expr::Attrs(set) => self.is_record(set),
             _ => false,
         };
         if !small {
@@ -194,6 +195,19 @@ impl<L: Literals> Lowering<'_, L> {
         let body = Body { expr: expr?, locals, captures: keep_all(captures), pos };
         let now = Some(self.strict_node(id)?);
         Ok(Expr::Suspend(keep(Suspend { body, now })))
+    }
+
+    /// A set of atoms under written names, as functions with patterns are often given.
+    fn is_record(&self, id: ast::AttrsId) -> bool {
+        let set = self.ast.attrs(id);
+        !set.recursive
+            && set.sources.is_empty()
+            && set.dynamic.is_empty()
+            && self.ast.attr_defs(set.defs).iter().all(|def| match def.value {
+                ast::AttrValue::Plain(id) => self.is_atom(id),
+                ast::AttrValue::Inherited => true,
+                ast::AttrValue::InheritedFrom(_) => false,
+            })
     }
 
     fn is_atom(&self, id: ExprId) -> bool {
@@ -221,7 +235,7 @@ impl<L: Literals> Lowering<'_, L> {
         }
         let scopes = self.scopes.with_scopes();
         if scopes.is_empty() {
-            return Err(LowerError { message: format!("undefined variable '\x1b[35;1m{name}\x1b[0m'"), pos });
+            return Err(undefined(name, pos));
         }
         Ok(Expr::Dynamic(keep(Dynamic { name, pos, scopes: keep_all(scopes), cache: InlineCache::default() })))
     }
@@ -328,6 +342,11 @@ impl<L: Literals> Lowering<'_, L> {
         let parts = parts.iter().map(|p| Ok((self.strict(p.expr)?, p.pos))).collect::<Result<Vec<_>, _>>()?;
         Ok(Expr::Concat(keep(Concat { force_string, parts: keep_all(parts), pos })))
     }
+}
+
+/// The error for a variable that nothing binds.
+pub(crate) fn undefined(name: Symbol, pos: Pos) -> LowerError {
+    LowerError { message: format!("undefined variable '\x1b[35;1m{name}\x1b[0m'"), pos }
 }
 
 /// The values if all are constants.

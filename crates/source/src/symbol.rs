@@ -22,6 +22,15 @@ type Chunk = Box<[OnceLock<&'static [u8]>]>;
 /// Names by number, in chunks that never move, so reading takes no lock.
 static NAMES: [OnceLock<Chunk>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
 
+/// How many names a thread remembers, direct mapped.
+const RECENT: usize = 4096;
+
+type Met = (u64, &'static [u8], Symbol);
+
+thread_local! {
+    static MET: std::cell::RefCell<Vec<Met>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
 struct Interner {
     table: HashTable<(u64, u32)>,
 }
@@ -37,8 +46,26 @@ fn hash(name: &[u8]) -> u64 {
 
 impl Symbol {
     /// The symbol for `name`, made on first use.
+    // PERF: each thread remembers names it met lately and takes no lock for those; computed attribute names come again
+    // and again (a tenth of a package-set fixpoint was locking and looking here).
     pub fn intern(name: &[u8]) -> Symbol {
         let h = hash(name);
+        let place = (h >> 20) as usize % RECENT;
+        MET.with_borrow_mut(|met| {
+            if met.is_empty() {
+                met.resize(RECENT, (0, b"", Symbol(0)));
+            }
+            let (met_hash, met_name, symbol) = met[place];
+            if met_hash == h && met_name == name && h != 0 {
+                return symbol;
+            }
+            let symbol = Symbol::look_up(name, h);
+            met[place] = (h, symbol.as_bytes(), symbol);
+            symbol
+        })
+    }
+
+    fn look_up(name: &[u8], h: u64) -> Symbol {
         let shard = &SHARD[(h >> 32) as usize % SHARDS];
         let mut interner = shard.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(&(_, id)) = interner.table.find(h, |&(hh, id)| hh == h && Symbol(id).as_bytes() == name) {

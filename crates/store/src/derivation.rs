@@ -2,8 +2,9 @@
 //!
 //! Parts: [`env`] holds the environment in one buffer, `print` and `parse` are the ATerm form, `modulo` the hash that
 //! output paths are made of, `paths` fills output paths in and names the `.drv` file, `json` is what `nix derivation
-//! show` prints.
+//! show` prints, `difference` says where two derivations differ.
 
+mod difference;
 pub mod env;
 mod json;
 mod modulo;
@@ -11,6 +12,7 @@ mod parse;
 mod paths;
 mod print;
 
+pub use difference::{Difference, Differences};
 pub use json::JSON_VERSION;
 pub use modulo::HashModulo;
 pub use paths::DrvFile;

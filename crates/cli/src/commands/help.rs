@@ -15,6 +15,7 @@ Usage: firn COMMAND [FLAG…] [ARGUMENT…]
 Commands:
   instantiate   print values, syntax trees or derivations, as nix-instantiate does
   eval          print the value of an expression or file, as nix eval does
+  compare       show where derivations differ from those that a list names
   help          show this text, or that of a command
 
 Through a link named nix-instantiate or nix, firn takes the command line of that tool.
@@ -99,6 +100,33 @@ Examples:
   firn eval --json -f ./default.nix meta --apply builtins.attrNames
 ";
 
+const COMPARE: &str = "\
+firn compare evaluates the attributes of a list in one process and shows where they differ from the list.
+
+Usage: firn compare --list LIST [--other DIR] [FLAG…] (FILE | --expr EXPR)
+       firn compare --print [--list LIST] [FLAG…] (FILE | --expr EXPR)
+
+A list has one attribute per line: its path, its drvPath and its outPath, separated by tabs. Instead of a path stands
+`-` for what is not a derivation, `!` for an error that tryEval catches, ERROR for any other. In a list of two columns
+the value may also be a string, which is compared itself. The exit status is 1 if anything differs.
+
+Flags:
+  --list LIST            the attributes, and what is expected of them
+  --other DIR            the .drv files that the list names (/nix/store, say): differences are followed down to their
+                           reasons
+  --print                print a list instead: of the attributes in LIST, or of all attributes
+  -E, --expr EXPR        the expression whose attributes are meant
+  -f, --file FILE        the same for a file
+  --threads N            evaluate on N threads; as many as there are processors if not given
+
+Flags of every command are listed by firn --help.
+
+Examples:
+  firn compare --print '<nixpkgs>' > before.tsv
+  firn compare --list before.tsv '<nixpkgs>'
+  firn compare --list nix.tsv --other /nix/store -E 'import ./. { system = \"x86_64-linux\"; }'
+";
+
 fn print(invocation: &mut Invocation, text: &str) -> Result<(), Failure> {
     invocation.output.write(text.as_bytes())
 }
@@ -113,6 +141,11 @@ pub fn instantiate(invocation: &mut Invocation) -> Result<(), Failure> {
     print(invocation, INSTANTIATE)
 }
 
+/// What `compare` does.
+pub fn compare(invocation: &mut Invocation) -> Result<(), Failure> {
+    print(invocation, COMPARE)
+}
+
 /// What `eval` does.
 pub fn eval(invocation: &mut Invocation) -> Result<(), Failure> {
     print(invocation, EVAL)
@@ -124,6 +157,7 @@ pub fn topic(invocation: &mut Invocation, mut words: Words) -> Result<(), Failur
         None => overview(invocation),
         Some(Word::Argument(name)) if name == b"instantiate" => instantiate(invocation),
         Some(Word::Argument(name)) if name == b"eval" => eval(invocation),
+        Some(Word::Argument(name)) if name == b"compare" => compare(invocation),
         Some(Word::Argument(name) | Word::Flag(name)) => Err(Failure::usage("'", &name, "' is not a recognised command")),
     }
 }

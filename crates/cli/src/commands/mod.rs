@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod compare;
 pub mod eval;
 pub mod help;
 pub mod instantiate;

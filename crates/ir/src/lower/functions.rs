@@ -71,7 +71,7 @@ impl<L: Literals> Lowering<'_, L> {
         for (i, formal) in listed.iter().enumerate() {
             let pending = slot + i as u32..slot + listed.len() as u32;
             let default = formal.default.map(|d| self.binding(d, &pending)).transpose()?;
-            lowered.push(Formal { name: formal.name, pos: formal.pos, default });
+            lowered.push(Formal { name: formal.name, pos: formal.pos, default, cache: InlineCache::default() });
         }
         let expr = self.strict(last.body)?;
         listed.iter().for_each(|f| self.scopes.unbind(f.name));

@@ -100,14 +100,20 @@ impl std::fmt::Debug for Closure {
 impl PartialApp {
     /// `function` with `args`, fewer than it takes.
     pub fn new(function: Value, args: &[Value]) -> Value {
-        let object = heap::alloc(2 + args.len());
-        let count = u8::try_from(args.len()).expect("a function takes fewer than 256 arguments at once");
+        PartialApp::of(function, args.len(), |i| args[i])
+    }
+
+    /// As [`PartialApp::new`] with the arguments given by number.
+    #[inline]
+    pub fn of(function: Value, count: usize, mut arg: impl FnMut(usize) -> Value) -> Value {
+        let object = heap::alloc(2 + count);
+        let counted = u8::try_from(count).expect("a function takes fewer than 256 arguments at once");
         // SAFETY: the allocation holds the header, the function and the arguments (invariant 1).
         unsafe {
-            object.write(header(kind::PARTIAL, count, 0));
+            object.write(header(kind::PARTIAL, counted, 0));
             object.add(1).write(function.0);
-            for (i, arg) in args.iter().enumerate() {
-                object.add(2 + i).write(arg.0);
+            for i in 0..count {
+                object.add(2 + i).write(arg(i).0);
             }
         }
         Value::from_ptr(object, tag::FUNCTION)
