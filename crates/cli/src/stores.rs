@@ -25,13 +25,15 @@ pub fn open(host: &Arc<RealHost>, resolved: &mut Resolved, verbosity: i32, log: 
     let dir = StoreDir::new(resolved.eval.store_dir.as_bytes()).map_err(failed)?;
     let places = reference.places(&*host, &dir).map_err(failed)?;
     resolved.eval.store_dir = String::from_utf8_lossy(places.dir.as_bytes()).into_owned();
-    let (store, places): (Arc<dyn Store>, _) = if resolved.writes == Writes::Never || reference.kind == StoreKind::Dummy {
+    let (store, places): (Arc<dyn Store>, _) = if resolved.writes == Writes::Never || reference.kind == StoreKind::Dummy
+    {
         (Arc::new(EvalOnly::of_places(&places, host.clone()).map_err(failed)?), places)
     } else {
         open_store(&host, &reference, &dir, settings(&*host, resolved, verbosity, log)).map_err(failed)?
     };
     let moved = places.real.as_bytes() != places.dir.as_bytes();
-    let host = if moved || !store.is_read_only() { Arc::new(StoreView::new(host, store.clone(), &places)) } else { host };
+    let host =
+        if moved || !store.is_read_only() { Arc::new(StoreView::new(host, store.clone(), &places)) } else { host };
     Ok(Opened { store, host })
 }
 

@@ -82,7 +82,13 @@ pub trait Store: Send + Sync {
     fn text(&self, path: &StorePath) -> Option<Arc<[u8]>>;
 
     /// Adds a text (`toFile`, a derivation): a plain file whose path was made of its contents by `method`.
-    fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>, method: Method) -> Result<()>;
+    fn add_text(
+        &self,
+        path: &StorePath,
+        contents: Arc<[u8]>,
+        references: Arc<[StorePath]>,
+        method: Method,
+    ) -> Result<()>;
 
     /// Adds a tree that `host` reads, now or later.
     fn add_source(&self, path: &StorePath, source: &Source, host: &Arc<dyn Host>) -> Result<(), SourceError>;

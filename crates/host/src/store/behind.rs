@@ -95,8 +95,7 @@ struct State {
 
 impl Behind {
     pub fn new(backend: Box<dyn Backend>, eager: bool) -> Behind {
-        let shared =
-            Shared { backend, eager, state: Mutex::default(), work: Condvar::new(), progress: Condvar::new() };
+        let shared = Shared { backend, eager, state: Mutex::default(), work: Condvar::new(), progress: Condvar::new() };
         Behind(Arc::new(shared))
     }
 
@@ -234,7 +233,13 @@ impl Store for Behind {
         self.0.lock().pending.get(path)?.clone()
     }
 
-    fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>, method: Method) -> Result<()> {
+    fn add_text(
+        &self,
+        path: &StorePath,
+        contents: Arc<[u8]>,
+        references: Arc<[StorePath]>,
+        method: Method,
+    ) -> Result<()> {
         self.add(Item { path: path.clone(), references, content: Content::Text(contents, method) })
     }
 

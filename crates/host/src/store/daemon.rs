@@ -71,7 +71,8 @@ impl Daemon {
         let program = settings.daemon_program.clone().unwrap_or_else(|| "nix-daemon".into());
         let mut command = Command::new(&program);
         let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
-        let store = format!("local?real={}&state={}", encoded(places.real.as_bytes()), encoded(places.state.as_bytes()));
+        let store =
+            format!("local?real={}&state={}", encoded(places.real.as_bytes()), encoded(places.state.as_bytes()));
         command.arg("--stdio").arg("--store").arg(store);
         command.env("NIX_STORE_DIR", text(places.dir.as_bytes())).env_remove("NIX_REMOTE");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -92,7 +93,8 @@ impl Daemon {
             return Err(Error::new(ErrorKind::Other, &[b"the daemon that was started has no pipes"]));
         };
         let ready = from.as_fd().try_clone_to_owned()?;
-        let connection = Connection::begin(Box::new(from), Box::new(to), ready, settings).map_err(|e| unopened(program.as_encoded_bytes(), &e))?;
+        let connection = Connection::begin(Box::new(from), Box::new(to), ready, settings)
+            .map_err(|e| unopened(program.as_encoded_bytes(), &e))?;
         let open = Mutex::new(vec![connection]);
         Ok(Daemon { dir: places.dir.clone(), settings: settings.clone(), socket: None, open, _own: Some(child) })
     }
@@ -103,11 +105,15 @@ impl Daemon {
         };
         let stream = UnixStream::connect(socket.as_path()).map_err(|error| {
             let said = crate::Errno::from(error).to_string();
-            Error::new(ErrorKind::Other, &[b"cannot connect to socket at '", socket.as_bytes(), b"': ", said.as_bytes()])
+            Error::new(
+                ErrorKind::Other,
+                &[b"cannot connect to socket at '", socket.as_bytes(), b"': ", said.as_bytes()],
+            )
         })?;
         let ready: OwnedFd = stream.as_fd().try_clone_to_owned()?;
         let to = stream.try_clone()?;
-        Connection::begin(Box::new(stream), Box::new(to), ready, &self.settings).map_err(|e| unopened(socket.as_bytes(), &e))
+        Connection::begin(Box::new(stream), Box::new(to), ready, &self.settings)
+            .map_err(|e| unopened(socket.as_bytes(), &e))
     }
 
     fn give_back(&self, connection: Connection) {
@@ -165,7 +171,8 @@ impl Daemon {
         question.paths(&self.dir, item.references.iter()).flag(false);
         let send = |out: &mut dyn std::io::Write| -> Result<()> {
             if source.method == Method::Flat {
-                let content = host.read_once(&source.root).map_err(|e| Error::new(ErrorKind::Other, &[&e.to_bytes()]))?;
+                let content =
+                    host.read_once(&source.root).map_err(|e| Error::new(ErrorKind::Other, &[&e.to_bytes()]))?;
                 return Ok(out.write_all(content.bytes())?);
             }
             let mut writer = nar::Writer::new(out);
@@ -209,7 +216,12 @@ impl Daemon {
         })
     }
 
-    fn build_with_results(&self, connection: &mut Connection, wanted: &[Built], names: &[Vec<u8>]) -> Result<Vec<StorePath>> {
+    fn build_with_results(
+        &self,
+        connection: &mut Connection,
+        wanted: &[Built],
+        names: &[Vec<u8>],
+    ) -> Result<Vec<StorePath>> {
         let mut question = Message::default();
         question.number(request::BUILD_PATHS_WITH_RESULTS).strings(names.iter().map(Vec::as_slice)).number(0);
         let results = connection.ask(&question, |own| {
@@ -241,7 +253,8 @@ impl Daemon {
         match outputs.iter().find(|(name, path)| **name == **built.last_output() && !path.is_empty()) {
             Some((_, path)) => self.dir.parse(path),
             None => {
-                let parts: [&[u8]; 3] = [b"the daemon built '", &built.display(&self.dir), b"' and does not know where it is"];
+                let parts: [&[u8]; 3] =
+                    [b"the daemon built '", &built.display(&self.dir), b"' and does not know where it is"];
                 Err(Error::new(ErrorKind::Other, &parts))
             }
         }

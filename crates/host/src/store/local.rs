@@ -1,9 +1,8 @@
 //! `Local`: a store directory with its database, laid out as Nix lays it out, written without Nix's help.
 //!
-//! A batch is written in this order, so that a crash at any point leaves a store that Nix accepts:
-//! 1. the objects become temporary roots, 2. their paths are locked, 3. each is written below `tmp-…` and moved into
-//! place whole, 4. all are registered in one transaction, 5. the locks are given back.
-//! Building needs a builder: a `nix-daemon` is run on this store for it (see `daemon`).
+//! A crash at any point leaves a store that Nix accepts, because a batch is written in this order: its objects become
+//! temporary roots; their paths are locked; each grows below `tmp-…` and is moved into place whole; all are registered
+//! in one transaction; the locks are given back. Building needs a builder: a `nix-daemon` is run on this store for it.
 #![allow(clippy::disallowed_methods)]
 
 mod database;
@@ -72,11 +71,14 @@ impl Local {
                 return Err(Error::new(ErrorKind::Other, &[message.as_bytes()]));
             }
             Some(older) => {
-                let message = format!("the store's database has schema version {older}: let a newer Nix open it once to bring it up to {SCHEMA}");
+                let message = format!(
+                    "the store's database has schema version {older}: let a newer Nix open it once to bring it up to {SCHEMA}"
+                );
                 return Err(Error::new(ErrorKind::Other, &[message.as_bytes()]));
             }
         }
-        let database = Database::open(&db, places.dir.clone(), version.is_none(), settings.wal, settings.fsync_metadata)?;
+        let database =
+            Database::open(&db, places.dir.clone(), version.is_none(), settings.wal, settings.fsync_metadata)?;
         if version.is_none() {
             let name = db.child(b"schema");
             std::fs::write(name.as_path(), SCHEMA.to_string()).map_err(|e| refused("writing to", name.as_path(), e))?;
@@ -97,8 +99,10 @@ impl Local {
         let (address, (nar_hash, nar_size)) = match &item.content {
             Content::Text(text, method) => (address_of(text, *method)?, write_text(&at, text, sync)?),
             Content::Tree(source, host) if source.method == Method::Flat => {
-                let content = host.read_once(&source.root).map_err(|e| Error::new(ErrorKind::Other, &[&e.to_bytes()]))?;
-                let address = ContentAddress { method: Method::Flat, hash: Hash::of(Algorithm::Sha256, content.bytes()) };
+                let content =
+                    host.read_once(&source.root).map_err(|e| Error::new(ErrorKind::Other, &[&e.to_bytes()]))?;
+                let address =
+                    ContentAddress { method: Method::Flat, hash: Hash::of(Algorithm::Sha256, content.bytes()) };
                 check(self.dir(), item, source, &address)?;
                 (address, write_text(&at, content.bytes(), sync)?)
             }
@@ -229,8 +233,11 @@ fn make_directories(places: &Places, settings: &StoreSettings) -> Result<()> {
     let mut above = (!settings.allow_symlinked_store).then(|| places.real.clone());
     while let Some(path) = above {
         if path.as_path().is_symlink() {
-            let parts: [&[u8]; 3] =
-                [b"the path '", path.as_bytes(), b"' is a symlink; this is not allowed for the Nix store and its parent directories"];
+            let parts: [&[u8]; 3] = [
+                b"the path '",
+                path.as_bytes(),
+                b"' is a symlink; this is not allowed for the Nix store and its parent directories",
+            ];
             return Err(Error::new(ErrorKind::Other, &parts));
         }
         above = path.parent();

@@ -74,7 +74,10 @@ impl StoreSettings {
 
 impl fmt::Debug for StoreSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreSettings").field("eager", &self.eager).field("overrides", &self.overrides).finish_non_exhaustive()
+        f.debug_struct("StoreSettings")
+            .field("eager", &self.eager)
+            .field("overrides", &self.overrides)
+            .finish_non_exhaustive()
     }
 }
 
@@ -187,7 +190,9 @@ fn detect(host: &dyn Host, places: &mut Places, reference: &StoreReference, dir:
     }
     let data = match host.env(b"XDG_DATA_HOME").filter(|data| !data.is_empty()) {
         Some(data) => AbsPath::new(&data).map_err(bad_path)?,
-        None => AbsPath::new(&host.home().map_err(bad_path)?).and_then(|home| home.beneath(b".local/share")).map_err(bad_path)?,
+        None => AbsPath::new(&host.home().map_err(bad_path)?)
+            .and_then(|home| home.beneath(b".local/share"))
+            .map_err(bad_path)?,
     };
     let root = data.beneath(b"nix/root").map_err(bad_path)?;
     let kind = Kind::Local(Some(root));

@@ -128,7 +128,9 @@ fn of_scheme(scheme: &[u8], rest: &[u8]) -> Result<Kind> {
         b"dummy" => Kind::Dummy,
         b"unix" => Kind::Daemon(path()?),
         b"local" => Kind::Local(path()?),
-        b"auto" | b"daemon" if rest.is_empty() => return Err(Error::new(ErrorKind::Usage, &[b"Cannot parse Nix store '", scheme, b"://'"])),
+        b"auto" | b"daemon" if rest.is_empty() => {
+            return Err(Error::new(ErrorKind::Usage, &[b"Cannot parse Nix store '", scheme, b"://'"]));
+        }
         other => Kind::Other(other.to_vec()),
     })
 }

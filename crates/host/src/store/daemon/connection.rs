@@ -141,11 +141,7 @@ impl Connection {
     }
 
     /// Asks, waits until the daemon is done, and reads the answer.
-    pub fn ask<T>(
-        &mut self,
-        question: &Message,
-        answer: impl FnOnce(&mut Connection) -> Result<T>,
-    ) -> Result<T> {
+    pub fn ask<T>(&mut self, question: &Message, answer: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         self.unless_broken(|own| own.to.send(question))?;
         self.listen()?;
         self.unless_broken(answer)
@@ -320,7 +316,9 @@ impl Frames<'_> {
         while self.said.is_none() && self.connection.has_said_something() {
             match self.connection.hear().map_err(io)? {
                 Heard::More => {}
-                Heard::Done => return Err(std::io::Error::other("the Nix daemon ended a stream that was not sent yet")),
+                Heard::Done => {
+                    return Err(std::io::Error::other("the Nix daemon ended a stream that was not sent yet"));
+                }
                 Heard::Failure(error) => self.said = Some(error),
             }
         }

@@ -77,8 +77,9 @@ impl Database {
     }
 
     fn text(&self, path: &StorePath) -> Result<String> {
-        String::from_utf8(self.dir.print(path))
-            .map_err(|_| Error::new(ErrorKind::Other, &[b"the store directory '", self.dir.as_bytes(), b"' is not UTF-8"]))
+        String::from_utf8(self.dir.print(path)).map_err(|_| {
+            Error::new(ErrorKind::Other, &[b"the store directory '", self.dir.as_bytes(), b"' is not UTF-8"])
+        })
     }
 
     /// Whether the object exists.
@@ -128,7 +129,9 @@ impl Database {
             Some(_) => return Ok(()),
             None => {
                 let mut insert = transaction
-                    .prepare_cached("insert into ValidPaths (path, hash, registrationTime, narSize, ca) values (?, ?, ?, ?, ?)")
+                    .prepare_cached(
+                        "insert into ValidPaths (path, hash, registrationTime, narSize, ca) values (?, ?, ?, ?, ?)",
+                    )
                     .map_err(failed)?;
                 insert.insert(params![path, hash, now, size, address]).map_err(failed)?
             }
