@@ -62,6 +62,7 @@ impl Machine {
                 _ => self.less_expr(*op, node, frame),
             },
             Expr::Concat(node) => self.concat(node, frame),
+            Expr::Sum(node) => self.sum(node, frame),
             Expr::CurPos(pos) => self.eval_position(*pos),
             Expr::Suspend(node) => self.run_now(node, frame),
             Expr::Deep(inner) => self.eval_deep(inner, frame),

@@ -3,7 +3,7 @@
 use crate::coerce::{Coercion, Pieces};
 use crate::frame::Frame;
 use crate::{Machine, Stats, colored, show_type};
-use firn_ir::{Binary, BinaryOp, Concat};
+use firn_ir::{Addend, Binary, BinaryOp, Concat, Sum};
 use firn_source::Pos;
 use firn_value::{Attrs, Error, ErrorKind, Expr, List, ListBuilder, Result, Value};
 
@@ -289,22 +289,58 @@ impl Machine {
     #[inline(never)]
     fn add_slow(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
         let left = self.eval(&node.left, frame)?;
+        self.add_to(left, &node.right, node.pos, node.operands, frame)
+    }
+
+    /// `left + right` with the left operand in hand.
+    #[inline(always)]
+    fn add_to(&self, left: Value, right: &'static Expr, pos: Pos, operands: [Pos; 2], frame: &Frame<'_>) -> Result<Value> {
         if let Some(a) = left.as_small_int() {
-            let right = self.eval(&node.right, frame)?;
+            let right = self.eval(right, frame)?;
             if let Some(b) = right.as_small_int() {
                 return Ok(Value::int(a + b));
             }
-            return self.add_to_number(left, right, node.operands[1]);
+            return self.add_to_number(left, right, operands[1]);
         }
+        self.add_to_other(left, right, pos, operands, frame)
+    }
+
+    #[inline(never)]
+    fn add_to_other(&self, left: Value, right: &'static Expr, pos: Pos, operands: [Pos; 2], frame: &Frame<'_>) -> Result<Value> {
         if left.as_int().is_some() || left.as_float().is_some() {
-            let right = self.eval(&node.right, frame)?;
-            return self.add_to_number(left, right, node.operands[1]);
+            let right = self.eval(right, frame)?;
+            return self.add_to_number(left, right, operands[1]);
         }
         let mut pieces = Pieces::starting_with(left);
-        self.add_piece(&mut pieces, left, node.operands[0], true)?;
-        let right = self.eval(&node.right, frame)?;
-        self.add_piece(&mut pieces, right, node.operands[1], false)?;
-        self.join(pieces, node.pos)
+        self.add_piece(&mut pieces, left, operands[0], true)?;
+        let right = self.eval(right, frame)?;
+        self.add_piece(&mut pieces, right, operands[1], false)?;
+        self.join(pieces, pos)
+    }
+
+    /// `a + b + c …`.
+    #[inline(never)]
+    pub(crate) fn sum(&self, node: &'static Sum<Value>, frame: &Frame<'_>) -> Result<Value> {
+        let mut sum = self.eval(&node.first, frame)?;
+        for (i, addend) in node.rest.iter().enumerate() {
+            if sum.as_str().is_some() {
+                return self.append(sum, &node.rest[i..], frame);
+            }
+            sum = self.add_to(sum, &addend.right, addend.pos, addend.operands, frame)?;
+        }
+        Ok(sum)
+    }
+
+    /// Appends everything that is left of a sum to a string, which is then copied once.
+    #[inline(never)]
+    fn append(&self, string: Value, rest: &'static [Addend<Value>], frame: &Frame<'_>) -> Result<Value> {
+        let mut pieces = Pieces::starting_with(string);
+        self.add_piece(&mut pieces, string, Pos::NONE, true)?;
+        for addend in rest {
+            let right = self.eval(&addend.right, frame)?;
+            self.add_piece(&mut pieces, right, addend.operands[1], false)?;
+        }
+        Ok(pieces.string())
     }
 
     fn add_to_number(&self, left: Value, right: Value, pos: Pos) -> Result<Value> {
@@ -331,7 +367,7 @@ impl Machine {
         self.coerce_into(pieces, value, pos, "while evaluating a path segment", how)
     }
 
-    /// Interpolation, and sums of more than two operands.
+    /// Interpolation.
     #[inline(never)]
     pub(crate) fn concat(&self, node: &'static Concat<Value>, frame: &Frame<'_>) -> Result<Value> {
         let mut parts = node.parts.iter();

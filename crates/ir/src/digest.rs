@@ -272,6 +272,14 @@ impl<V: Copy> Writer<'_, V> {
                 self.number(parts.len() as u64);
                 parts.iter().for_each(|(part, _)| self.expr(part));
             }
+            Expr::Sum(Sum { first, rest }) => {
+                self.tag(21);
+                self.expr(first);
+                self.number(rest.len() as u64);
+                for Addend { right, pos: _, operands: _ } in *rest {
+                    self.expr(right);
+                }
+            }
             // A position is observable through `__curPos`: such code is the same only at the same place.
             Expr::CurPos(pos) => {
                 self.tag(20);

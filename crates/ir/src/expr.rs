@@ -55,8 +55,10 @@ pub enum Expr<V: 'static> {
     Not(&'static Not<V>),
     /// An operator on two strict operands (the right one lazily for the logical ones).
     Binary(BinaryOp, &'static Binary<V>),
-    /// String or path interpolation and `+` of more than two operands.
+    /// String or path interpolation.
     Concat(&'static Concat<V>),
+    /// `a + b + c …`, more than two operands.
+    Sum(&'static Sum<V>),
     /// `__curPos`.
     CurPos(Pos),
     /// Delayed position only: a body to run later.
@@ -389,7 +391,27 @@ pub struct Binary<V: 'static> {
     pub operands: [Pos; 2],
 }
 
-/// Interpolation or a sum.
+/// `first + …`: additions from left to right.
+#[derive(Debug)]
+pub struct Sum<V: 'static> {
+    /// Strict.
+    pub first: Expr<V>,
+    /// What is added in turn.
+    pub rest: &'static [Addend<V>],
+}
+
+/// One step of a sum.
+#[derive(Debug)]
+pub struct Addend<V: 'static> {
+    /// Strict.
+    pub right: Expr<V>,
+    /// Where the operator stands.
+    pub pos: Pos,
+    /// Positions of the operands.
+    pub operands: [Pos; 2],
+}
+
+/// Interpolation.
 #[derive(Debug)]
 pub struct Concat<V: 'static> {
     /// The result is a string whatever the first part is.

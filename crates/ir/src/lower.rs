@@ -330,14 +330,34 @@ impl<L: Literals> Lowering<'_, L> {
         Ok(Expr::With(keep(With { slot, scope, body })))
     }
 
+    /// `a + b`; what is written `a + b + c` is one sum.
+    // PERF: strings are built once and numbers added without a frame per operator.
+    fn sum(&mut self, left: ast::Part, right: ast::Part, pos: Pos) -> Lowered<L::Value> {
+        let mut addends = vec![(right, pos, [left.pos, right.pos])];
+        let mut first = left;
+        while let ast::Expr::Concat { force_string: false, parts, pos } = self.ast.expr(first.expr)
+            && let &[left, right] = self.ast.parts(parts)
+        {
+            addends.push((right, pos, [left.pos, right.pos]));
+            first = left;
+        }
+        let first = self.strict(first.expr)?;
+        let mut rest = Vec::with_capacity(addends.len());
+        for (part, pos, operands) in addends.into_iter().rev() {
+            rest.push(Addend { right: self.strict(part.expr)?, pos, operands });
+        }
+        if rest.len() == 1 {
+            let Addend { right, pos, operands } = rest.remove(0);
+            return Ok(Expr::Binary(BinaryOp::Add, keep(Binary { left: first, right, pos, operands })));
+        }
+        Ok(Expr::Sum(keep(Sum { first, rest: keep_all(rest) })))
+    }
+
     fn concat(&mut self, force_string: bool, parts: ast::Range, pos: Pos) -> Lowered<L::Value> {
         let ast = self.ast;
         let parts = ast.parts(parts);
         if let (false, &[left, right]) = (force_string, parts) {
-            let operands = [left.pos, right.pos];
-            let left = self.strict(left.expr)?;
-            let right = self.strict(right.expr)?;
-            return Ok(Expr::Binary(BinaryOp::Add, keep(Binary { left, right, pos, operands })));
+            return self.sum(left, right, pos);
         }
         let parts = parts.iter().map(|p| Ok((self.strict(p.expr)?, p.pos))).collect::<Result<Vec<_>, _>>()?;
         Ok(Expr::Concat(keep(Concat { force_string, parts: keep_all(parts), pos })))

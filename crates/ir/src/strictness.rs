@@ -52,6 +52,7 @@ fn walk<L: Literals>(expr: &Expr<L::Value>, arity: u32, literals: &L, found: &mu
         Expr::Select(node) => first(&node.base, arity, literals, found),
         Expr::HasAttr(node) => first(&node.base, arity, literals, found),
         Expr::Concat(node) => node.parts.first().is_some_and(|(part, _)| first(part, arity, literals, found)),
+        Expr::Sum(node) => first(&node.first, arity, literals, found),
         Expr::Let(node) => walk(&node.body, arity, literals, found),
         Expr::With(node) => walk(&node.body, arity, literals, found),
         Expr::Call(node) => {
