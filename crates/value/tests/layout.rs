@@ -13,7 +13,7 @@ static ADD: Primop = Primop { name: "add", arity: 2, strict: 3, index: 0, trace:
 
 /// Miri is slow, and fails differently: a few cases are enough for it.
 fn config() -> Config {
-    Config { cases: if cfg!(miri) { 4 } else { 128 }, failure_persistence: None, ..Config::default() }
+    Config { cases: if cfg!(miri) { 2 } else { 256 }, failure_persistence: None, ..Config::default() }
 }
 
 #[test]
@@ -136,14 +136,15 @@ fn agrees(set: Attrs, model: &Model) {
 }
 
 fn models() -> impl Strategy<Value = Vec<Model>> {
-    let name = "[a-d][a-j]?[a-c]?".prop_map(String::into_bytes);
+    // From few names, in no order of their own: neither symbol order nor byte order is the order of drawing.
+    let name = (0u32..160).prop_map(|n| format!("n{}", n * 67 % 160).into_bytes());
     let entry = (name, (any::<i64>().prop_map(|n| n >> 4), (0u32..50).prop_map(Pos::from_number)));
     let one = prop_oneof![
         prop::collection::vec(entry.clone(), 0..6),
         prop::collection::vec(entry.clone(), 20..60),
-        prop::collection::vec(entry, 100..140),
+        prop::collection::vec(entry, if cfg!(miri) { 30..32 } else { 100..140 }),
     ];
-    prop::collection::vec(one.prop_map(|entries| entries.into_iter().collect()), 1..14)
+    prop::collection::vec(one.prop_map(|entries| entries.into_iter().collect()), 1..if cfg!(miri) { 4 } else { 14 })
 }
 
 proptest! {
