@@ -122,10 +122,17 @@ impl Thunk {
         Value::from_ptr(std::ptr::from_ref(self).cast(), tag::THUNK)
     }
 
+    /// Where the slots begin. A reference to the thunk reaches its header only, so the address is taken up anew: the
+    /// whole block was exposed when it was allocated (invariant 1).
+    #[inline]
+    fn first_slot(&'static self) -> *const Slot {
+        std::ptr::with_exposed_provenance(std::ptr::from_ref(self).addr() + size_of::<Thunk>())
+    }
+
     #[inline]
     fn slot(&'static self, index: usize) -> &'static Slot {
         // SAFETY: callers stay within the slots the header or body gives (invariants 1, 3); slot 0 always exists.
-        unsafe { &*std::ptr::from_ref(self).cast::<Slot>().add(1 + index) }
+        unsafe { &*self.first_slot().add(index) }
     }
 
     /// The result, if there is one: the fast path of forcing.
@@ -178,7 +185,7 @@ impl Thunk {
     #[inline]
     fn slots(&'static self, count: usize) -> &'static [Slot] {
         // SAFETY: the thunk was allocated with that many slots (invariants 1, 3).
-        unsafe { std::slice::from_raw_parts(self.slot(0), count) }
+        unsafe { std::slice::from_raw_parts(self.first_slot(), count) }
     }
 
     /// Publishes the result of a claimed thunk.
