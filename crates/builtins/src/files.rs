@@ -161,22 +161,43 @@ fn hash_file(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     Ok(Value::string(hash.as_bytes(), Context::EMPTY))
 }
 
-/// Tells the user about search path entries that lead nowhere, each once.
-struct Warnings<'a>(&'a Machine);
+/// Fetches search path entries, and tells the user about those that lead nowhere, each once.
+struct Entries<'a> {
+    machine: &'a Machine,
+    /// Why a flake could not be had: the lookup ends with it.
+    failure: Mutex<Option<Box<Error>>>,
+}
 
 #[derive(Default)]
 struct Warned(Mutex<HashSet<Vec<u8>>>);
 
-impl EntrySource for Warnings<'_> {
-    fn fetch(&self, _url: PseudoUrl<'_>) -> std::result::Result<Option<AbsPath>, HostError> {
-        Ok(None)
+impl EntrySource for Entries<'_> {
+    fn fetch(&self, url: PseudoUrl<'_>) -> std::result::Result<Option<AbsPath>, HostError> {
+        match (crate::fetch_entry(self.machine, url), url) {
+            (Ok(path), _) => Ok(Some(path)),
+            (Err(_), PseudoUrl::Tarball(_)) => Ok(None),
+            (Err(error), PseudoUrl::Flake(reference)) => {
+                *store::lock(&self.failure) = Some(error);
+                Err(HostError::NotInSearchPath(reference.into()))
+            }
+        }
     }
 
     fn warn(&self, message: &[u8]) {
-        let warned = self.0.shared.extensions.get::<Warned>();
+        let warned = self.machine.shared.extensions.get::<Warned>();
         if store::lock(&warned.0).insert(message.to_vec()) {
-            self.0.log(&[b"warning: ", message, b"\n"].concat());
+            self.machine.log(&[b"warning: ", message, b"\n"].concat());
         }
+    }
+}
+
+/// Where a search path has a name; entries that name downloads or flakes are fetched.
+pub fn find_in_search_path(machine: &Machine, search: &SearchPath, name: &[u8]) -> Result<Found> {
+    let entries = Entries { machine, failure: Mutex::default() };
+    let found = machine.host().find_file(search, name, &entries);
+    match store::lock(&entries.failure).take() {
+        Some(failure) => Err(failure),
+        None => found.map_err(|e| machine.host_error(e)),
     }
 }
 
@@ -192,11 +213,7 @@ fn find_file(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
         "while evaluating the second argument passed to builtins.findFile",
     )?;
     let search = SearchPath { entries: entries.into(), pure: machine.settings().pure_eval };
-    let found = machine
-        .host()
-        .find_file(&search, name.bytes(), &Warnings(machine))
-        .map_err(|e| machine.host_error(e).at(pos))?;
-    Ok(match found {
+    Ok(match find_in_search_path(machine, &search, name.bytes()).map_err(|e| e.at(pos))? {
         Found::Path(path) => Value::path(path.as_bytes()),
         Found::Builtin(path) => Value::path(&crate::imports::internal_path(&path)),
     })

@@ -11,7 +11,9 @@ fn tables() -> impl Iterator<Item = &'static Builtin> {
         crate::context::TABLE,
         crate::control::TABLE,
         crate::derivation::TABLE,
-        crate::fetchers::TABLE,
+        crate::fetch_mercurial::TABLE,
+        crate::fetch_tree::TABLE,
+        crate::fetch_url::TABLE,
         crate::files::TABLE,
         crate::functions::TABLE,
         crate::hashes::TABLE,
@@ -40,10 +42,24 @@ const UNPREFIXED: [&str; 18] = [
     "fromTOML", "import", "isNull", "map", "placeholder", "removeAttrs", "scopedImport", "throw", "toString",
 ];
 
+/// Builtins behind experimental features that are enabled.
+fn gated(features: &firn_eval::Features) -> impl Iterator<Item = &'static Builtin> {
+    let all = [(features.fetch_tree, crate::fetch_tree::GATED), (features.fetch_closure, crate::fetch_closure::GATED)];
+    all.into_iter().filter(|(enabled, _)| *enabled).flat_map(|(_, table)| table)
+}
+
 /// Defines every builtin and global variable.
 pub fn install(shared: &mut Shared) {
+    install_with(shared, &[]);
+}
+
+/// As [`install`], with builtins of rooms after this one.
+pub fn install_with(shared: &mut Shared, more: &'static [Builtin]) {
     let mut set = AttrsBuilder::with_capacity(128);
-    for builtin in tables() {
+    let counter = shared.add_primop(&crate::fetched::COUNT);
+    shared.extensions.set(std::sync::Arc::new(crate::fetched::Counter(counter)));
+    let enabled: Vec<&Builtin> = gated(&shared.settings.features).collect();
+    for builtin in tables().chain(enabled).chain(more) {
         let value = shared.add_primop(builtin);
         define(shared, &mut set, builtin.name, value);
     }

@@ -11,7 +11,11 @@ mod derivation;
 mod derivation_attrs;
 mod derivation_json;
 mod derivation_outputs;
-mod fetchers;
+mod fetch_closure;
+mod fetch_mercurial;
+mod fetch_tree;
+mod fetch_url;
+mod fetched;
 mod files;
 mod functions;
 mod hashes;
@@ -32,7 +36,12 @@ mod types;
 mod versions;
 mod xml;
 
-pub use install::install;
+pub use fetch_tree::fetch_final_tree;
+pub use fetched::{
+    FlakeEntry, Moment, attach_fetcher, attach_flake_entries, fetch_entry, fetch_error, fetch_input, fetcher, tree_attrs,
+};
+pub use files::find_in_search_path;
+pub use install::{install, install_with};
 pub use json::value_to_json;
 pub use xml::value_to_xml;
 pub use store::{attach, derivation_at};

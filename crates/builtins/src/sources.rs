@@ -226,10 +226,20 @@ fn copy(
         SourceError::Store(error) => store_error(&error),
     })?;
     store::allow(machine, &path)?;
+    if store.backend.is_read_only() {
+        show(machine, &path, source)?;
+    }
     if memoised {
         lock(&store.sources).insert(key, path.clone());
     }
     Ok(path)
+}
+
+/// Shows a source at its store path: where nothing is written, evaluation may still want to read it there.
+fn show(machine: &Machine, path: &StorePath, source: Source) -> Result<()> {
+    let host = Arc::clone(&machine.shared.host);
+    let mount = firn_host::Mount { host, root: source.root, excluded: Arc::new(source.excluded) };
+    crate::fetched::show(machine, path, &mount)
 }
 
 /// The hash of a source, and in it what the filter leaves out.

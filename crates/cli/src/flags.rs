@@ -50,6 +50,12 @@ pub struct Flags {
     pub no_gc_warning: bool,
     /// `--readonly-mode`, `--read-only`, `--dry-run`.
     pub read_only: bool,
+    /// `--offline`: nothing is asked of the network.
+    pub offline: bool,
+    /// `--refresh`: earlier downloads are not taken as current.
+    pub refresh: bool,
+    /// `--override-flake`.
+    pub override_flakes: Vec<[Vec<u8>; 2]>,
     /// Features that flags of settings need.
     pub needs: Vec<&'static str>,
 }
@@ -99,10 +105,7 @@ impl Flags {
                 let [store] = words.values(flag)?;
                 self.eval_store = Some(store);
             }
-            b"--override-flake" => {
-                words.values::<2>(flag)?;
-                return Err(Failure::error("flakes are not supported yet: '--override-flake' has nothing to override"));
-            }
+            b"--override-flake" => self.override_flakes.push(words.values(flag)?),
             _ => return self.read_setting(flag, words),
         }
         Ok(true)

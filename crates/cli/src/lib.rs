@@ -7,6 +7,8 @@ pub mod arguments;
 pub mod commands;
 pub mod failure;
 pub mod flags;
+pub mod installable;
+pub mod lock_flags;
 pub mod log;
 pub mod output;
 pub mod program;

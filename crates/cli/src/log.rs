@@ -26,6 +26,11 @@ impl Log {
         Log { plain, verbosity: AtomicI32::new(WARNINGS), full_traces: AtomicBool::new(false) }
     }
 
+    /// Whether the user gets no colours.
+    pub fn is_plain(&self) -> bool {
+        self.plain
+    }
+
     /// How much the user wants to hear.
     pub fn set_verbosity(&self, verbosity: i32) {
         self.verbosity.store(verbosity, Ordering::Relaxed);

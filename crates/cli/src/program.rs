@@ -1,7 +1,7 @@
 //! The program: which tool it is called as, the thread it runs on, and how it ends.
 
 use crate::arguments::{Word, Words};
-use crate::commands::{compare, eval, help, instantiate};
+use crate::commands::{compare, eval, flake, help, instantiate};
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::log::Log;
@@ -27,6 +27,15 @@ pub struct Invocation {
     pub log: Arc<Log>,
     /// Standard output.
     pub output: Output,
+}
+
+impl Invocation {
+    /// A line for people on standard output: colours only where there is a terminal for them.
+    pub fn tell(&mut self, line: &[u8]) -> Result<(), Failure> {
+        let plain = self.log.is_plain() || !std::io::IsTerminal::is_terminal(&std::io::stdout());
+        let text = firn_source::terminal::filter_escapes(line, plain);
+        self.output.line(&text)
+    }
 }
 
 /// Runs the program with the arguments of the process.
@@ -122,6 +131,10 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
                 compare::run(invocation, words, flags)
             }
             (b"eval", _) => eval::run(invocation, words, flags),
+            (b"flake", _) => {
+                invocation.called.extend_from_slice(b" flake");
+                flake::run(invocation, words, flags)
+            }
             (b"help", _) => help::topic(invocation, words),
             _ => Err(Failure::usage("'", &name, "' is not a recognised command")),
         };

@@ -7,7 +7,10 @@ use crate::log::Log;
 use crate::settings::{Resolved, host_failure};
 use crate::stores::{self, Opened};
 use firn_eval::{Machine, Shared};
-use firn_host::{AbsPath, EntrySource, Found, Host, HostError, Mode, PseudoUrl, RealHost, Restricted, Store};
+use firn_host::fetch::Fetcher;
+use firn_host::{
+    AbsPath, EntrySource, Found, Host, HostError, Mode, Mounted, PseudoUrl, RealHost, RealWorld, Restricted, Store,
+};
 use firn_source::{Origin, Pos, SourceFile, Symbol};
 use firn_value::{Attrs, AttrsBuilder, Context, Thunk, Value};
 use std::io::Read;
@@ -23,7 +26,6 @@ pub struct Session {
     pub store: Arc<dyn Store>,
     /// Arguments for functions that are called automatically.
     pub arguments: Attrs,
-    log: Arc<Log>,
 }
 
 /// A host that refuses; builtins that make store paths find it among the machine's extensions and allow them.
@@ -54,10 +56,12 @@ impl Session {
     pub fn start(host: &Arc<RealHost>, flags: &Flags, mut resolved: Resolved, log: &Arc<Log>) -> Result<Session, Failure> {
         log.set_full_traces(resolved.eval.show_trace);
         let Opened { store, host } = stores::open(host, &mut resolved, flags.verbosity, log)?;
+        // Fetched trees are seen at their store paths, whether or not a store has them.
+        let host: Arc<dyn Host> = Arc::new(Mounted::new(host));
         let fence = fenced(&host, &resolved, log)?;
         let seen: Arc<dyn Host> = match &fence {
             Some(fence) => fence.clone(),
-            None => host,
+            None => host.clone(),
         };
         let mut shared = Shared::new(resolved.eval.clone(), seen);
         let sink = log.clone();
@@ -65,11 +69,15 @@ impl Session {
         if let Some(fence) = fence {
             shared.extensions.set(fence);
         }
-        firn_builtins::install(&mut shared);
+        let flakes = shared.settings.features.flakes;
+        firn_builtins::install_with(&mut shared, if flakes { firn_flake::TABLE } else { &[] });
+        firn_flake::attach(&mut shared);
         firn_builtins::attach(&shared, store.clone());
+        firn_builtins::attach_fetcher(&shared, Arc::new(fetcher(&resolved, host, log)));
         let machine = Machine::new(Arc::new(shared));
-        let mut session = Session { machine, resolved, store, arguments: empty(), log: log.clone() };
+        let mut session = Session { machine, resolved, store, arguments: empty() };
         session.arguments = session.automatic_arguments(flags)?;
+        crate::lock_flags::override_flakes(&session, &flags.override_flakes)?;
         Ok(session)
     }
 
@@ -107,25 +115,19 @@ impl Session {
 
     /// Where the search path has a name.
     pub fn find_file(&self, name: &[u8]) -> Result<AbsPath, Failure> {
-        let entries = Entries { log: &self.log, said: Mutex::default() };
-        match self.machine.host().find_file(&self.resolved.search, name, &entries) {
-            Ok(Found::Path(path)) => Ok(path),
-            Ok(Found::Builtin(path)) => {
+        match firn_builtins::find_in_search_path(&self.machine, &self.resolved.search, name)? {
+            Found::Path(path) => Ok(path),
+            Found::Builtin(path) => {
                 let shown = [b"'<nix", path.as_bytes(), b">' has no physical path"].concat();
                 Err(Failure::error(shown))
             }
-            Err(error) => Err(Failure::Error(self.machine.host_error(error))),
         }
     }
 
     /// The path that a file argument stands for: `<name>` is searched, anything else is a path.
     pub fn file_argument(&self, argument: &[u8]) -> Result<AbsPath, Failure> {
-        if PseudoUrl::parse(argument).is_some() {
-            let shown = String::from_utf8_lossy(argument);
-            return Err(Failure::error(format!(
-                "cannot fetch '{}': fetching is not supported yet",
-                firn_eval::colored(shown)
-            )));
+        if let Some(url) = PseudoUrl::parse(argument) {
+            return Ok(firn_builtins::fetch_entry(&self.machine, url)?);
         }
         match argument {
             [b'<', name @ .., b'>'] if !name.is_empty() => self.find_file(name),
@@ -159,6 +161,13 @@ impl Session {
 
 fn empty() -> Attrs {
     Attrs::empty().as_attrs().expect("the empty set is a set")
+}
+
+/// The fetcher of a run.
+fn fetcher(resolved: &Resolved, seen: Arc<dyn Host>, log: &Arc<Log>) -> Fetcher {
+    let log = log.clone();
+    let renew = || -> Arc<dyn Host> { Arc::new(RealHost::new(RealWorld)) };
+    Fetcher::new(resolved.fetch.clone(), seen, renew, move |message| log.warn(message.as_bytes()))
 }
 
 /// The fence that pure or restricted evaluation looks through.

@@ -6,7 +6,7 @@ use firn_source::{Pos, Symbol};
 use firn_value::{Attrs, Error, ErrorKind, Result, Value};
 
 /// Splits a path at its dots; quotes protect dots, and nothing protects a quote.
-fn parse(path: &[u8]) -> Result<Vec<Vec<u8>>> {
+pub fn parse(path: &[u8]) -> Result<Vec<Vec<u8>>> {
     let mut names = Vec::new();
     let mut name = Vec::new();
     let mut quoted = false;

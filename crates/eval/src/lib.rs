@@ -29,6 +29,7 @@ mod stack;
 mod stats;
 mod store_path;
 
+pub use attr_path::parse as parse_attr_path;
 pub use call::own_cell;
 pub use coerce::{Coercion, Pieces};
 pub use context::{context_elements, context_of, store_error};

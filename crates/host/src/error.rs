@@ -139,6 +139,26 @@ impl HostError {
         matches!(self, HostError::Forbidden(..) | HostError::ForbiddenUri(_))
     }
 
+    /// The same failure about another path: where a tree is seen elsewhere than where it lies.
+    pub(crate) fn map_path(self, map: impl FnOnce(&AbsPath) -> AbsPath) -> HostError {
+        use HostError::*;
+        match self {
+            NotFound(path) => NotFound(map(&path)),
+            NotRegular(path) => NotRegular(map(&path)),
+            NotDirectory(path) => NotDirectory(map(&path)),
+            NotSymlink(path) => NotSymlink(map(&path)),
+            IsSymlink(path) => IsSymlink(map(&path)),
+            SymlinkOnTheWay(path) => SymlinkOnTheWay(map(&path)),
+            SymlinkRecursion(path) => SymlinkRecursion(map(&path)),
+            TooManySymlinks(path) => TooManySymlinks(map(&path)),
+            EndOfFile(path) => EndOfFile(map(&path)),
+            System(action, path, errno) => System(action, map(&path), errno),
+            Forbidden(path, mode) => Forbidden(map(&path), mode),
+            other @ (ForbiddenUri(_) | NotInSearchPath(_) | LookupWhenPure(_) | NulInPath(_) | NoHome
+            | NoCurrentDir(_) | Store(_)) => other,
+        }
+    }
+
     /// The message, cut into words and values.
     pub fn parts(&self) -> Vec<Part<'_>> {
         use HostError::*;

@@ -69,6 +69,11 @@ pub trait Host: Send + Sync {
     /// Lets pure or restricted evaluation see the path and all below it: a store object that it made.
     fn allow(&self, _prefix: AbsPath) {}
 
+    /// Shows a tree at another path. False: this host cannot (see [`Mounted`](crate::Mounted)).
+    fn mount(&self, _seen_at: AbsPath, _mount: crate::Mount) -> bool {
+        false
+    }
+
     /// The type of what is at the path; none if nothing is.
     fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {
         Ok(self.lstat(path)?.map(|stat| stat.file_type))
@@ -141,6 +146,9 @@ macro_rules! forward_host {
             }
             fn allow(&self, prefix: AbsPath) {
                 (**self).allow(prefix);
+            }
+            fn mount(&self, seen_at: AbsPath, mount: crate::Mount) -> bool {
+                (**self).mount(seen_at, mount)
             }
             fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {
                 (**self).file_type(path)

@@ -102,6 +102,10 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
         answer
     }
 
+    fn mount(&self, seen_at: AbsPath, mount: crate::Mount) -> bool {
+        self.host.mount(seen_at, mount)
+    }
+
     fn allow(&self, prefix: AbsPath) {
         self.host.allow(prefix);
     }

@@ -121,6 +121,10 @@ impl<H: Host> Host for Restricted<H> {
         self.host.read_once(path)
     }
 
+    fn mount(&self, seen_at: AbsPath, mount: crate::Mount) -> bool {
+        self.host.mount(seen_at, mount)
+    }
+
     fn allow(&self, prefix: AbsPath) {
         Restricted::allow(self, prefix);
     }

@@ -4,6 +4,8 @@ use super::{help, render};
 use crate::arguments::{Word, Words};
 use crate::failure::Failure;
 use crate::flags::Flags;
+use crate::installable::Opening;
+use crate::lock_flags::TypedLocks;
 use crate::program::Invocation;
 use crate::session::Session;
 use crate::settings::{self, host_failure};
@@ -25,6 +27,7 @@ struct Typed {
     raw: bool,
     json: bool,
     pretty: Option<bool>,
+    locks: TypedLocks,
 }
 
 /// Runs the command.
@@ -50,20 +53,25 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     if typed.file.is_some() && typed.expression.is_some() {
         return Err(Failure::Usage(b"'--file' and '--expr' are exclusive".to_vec()));
     }
+    if typed.raw && typed.json {
+        return Err(Failure::Usage(b"--raw and --json are mutually exclusive".to_vec()));
+    }
+    if typed.file.is_none() && typed.expression.is_none() {
+        let named = typed.installable.clone().unwrap_or_else(|| b".".to_vec());
+        let opening = Opening { flags: &mut flags, locks: &typed.locks, allow_missing: false };
+        let opened = opening.open(invocation, &named)?;
+        let value = opened.value().and_then(|value| typed.applied(&opened.session, value));
+        return typed.finish(invocation, &opened.session, value.map(|value| (value, Pos::NONE)));
+    }
     let log = invocation.log.clone();
     // NIX: an expression on the command line is evaluated purely, a file is not.
     let resolved = settings::resolve(&*invocation.host, &flags, typed.file.is_none(), &|text| log.warn(text))?;
     if typed.file.is_some() && resolved.pure_by_name && resolved.eval.pure_eval {
         return Err(Failure::Usage(b"'--file' is not compatible with '--pure-eval'".to_vec()));
     }
-    if typed.raw && typed.json {
-        return Err(Failure::Usage(b"--raw and --json are mutually exclusive".to_vec()));
-    }
     let session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
-    let printed = typed.value(&session).and_then(|(value, pos)| typed.print(invocation, &session, value, pos));
-    let closed = session.store.close().map_err(crate::stores::failed);
-    printed.and(closed)?;
-    statistics::print(&session.machine, &*invocation.host, &invocation.log)
+    let value = typed.value(&session);
+    typed.finish(invocation, &session, value)
 }
 
 impl Typed {
@@ -79,8 +87,10 @@ impl Typed {
             b"--pretty" => self.pretty = Some(true),
             b"--no-pretty" => self.pretty = Some(false),
             b"--read-only" => flags.read_only = true,
-            b"--print-build-logs" | b"-L" | b"--offline" | b"--no-net" | b"--refresh" | b"--repair" | b"--debugger" => {}
-            _ => return Ok(false),
+            b"--offline" | b"--no-net" => flags.offline = true,
+            b"--refresh" => flags.refresh = true,
+            b"--print-build-logs" | b"-L" | b"--repair" | b"--debugger" => {}
+            _ => return self.locks.read(flag, words),
         }
         Ok(true)
     }
@@ -94,12 +104,7 @@ impl Typed {
                 return self.selected(session, session.machine.import(&path, Pos::NONE)?);
             }
             (None, Some(text)) => session.expression(text)?,
-            (None, None) => {
-                let named = self.installable.as_deref().unwrap_or(b".");
-                let shown = colored(String::from_utf8_lossy(named));
-                let message = format!("cannot evaluate '{shown}': flakes are not supported yet (use '--file' or '--expr')");
-                return Err(Failure::error(message));
-            }
+            (None, None) => session.expression(b"{ }")?,
         };
         self.selected(session, session.evaluate(source)?)
     }
@@ -111,11 +116,27 @@ impl Typed {
         let path = if path == b"." { b"" } else { path };
         let (cell, pos) = machine.find_along(path, session.arguments, root)?;
         let value = machine.force(cell, pos)?;
-        let Some(text) = &self.apply else {
-            return Ok((value, pos));
-        };
+        Ok((self.applied(session, value)?, pos))
+    }
+
+    /// The value, or what `--apply` makes of it.
+    fn applied(&self, session: &Session, value: Value) -> Result<Value, Failure> {
+        let Some(text) = &self.apply else { return Ok(value) };
         let function = session.evaluate(session.expression(text)?)?;
-        Ok((machine.call(function, &[value], Pos::NONE)?, pos))
+        Ok(session.machine.call(function, &[value], Pos::NONE)?)
+    }
+
+    /// Prints what was found, and ends the run.
+    fn finish(
+        &self,
+        invocation: &mut Invocation,
+        session: &Session,
+        found: Result<(Value, Pos), Failure>,
+    ) -> Result<(), Failure> {
+        let printed = found.and_then(|(value, pos)| self.print(invocation, session, value, pos));
+        let closed = session.store.close().map_err(crate::stores::failed);
+        printed.and(closed)?;
+        statistics::print(&session.machine, &*invocation.host, &invocation.log)
     }
 
     fn print(&self, invocation: &mut Invocation, session: &Session, value: Value, pos: Pos) -> Result<(), Failure> {

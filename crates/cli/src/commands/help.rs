@@ -16,6 +16,7 @@ Commands:
   instantiate   print values, syntax trees or derivations, as nix-instantiate does
   eval          print the value of an expression or file, as nix eval does
   compare       show where derivations differ from those that a list names
+  flake         tell about a flake: metadata, show, lock, update
   help          show this text, or that of a command
 
 Through a link named nix-instantiate or nix, firn takes the command line of that tool.
@@ -78,10 +79,12 @@ Examples:
 const EVAL: &str = "\
 firn eval prints the value of an expression or file, as nix eval does.
 
-Usage: firn eval (--expr EXPR | --file FILE) [FLAG…] [PATH]
+Usage: firn eval [FLAG…] [FLAKE#PATH]
+       firn eval (--expr EXPR | --file FILE) [FLAG…] [PATH]
 
-PATH is an attribute path (a.b, or a.0 into a list). An expression is evaluated purely unless --impure is given, a
-file never. Flakes (FLAKE#ATTR) are not supported yet.
+PATH is an attribute path (a.b, or a.0 into a list). In a flake it is looked for in packages.SYSTEM, legacyPackages.SYSTEM
+and the outputs themselves; without one, packages.SYSTEM.default is meant. Expressions and flakes are evaluated purely
+unless --impure is given, a file never.
 
 Flags:
   --expr EXPR            the expression
@@ -92,12 +95,43 @@ Flags:
   --write-to PATH        write a string as a file, a set of them as a directory
   --read-only            write nothing to the store
 
-Flags of every command are listed by firn --help.
+Flags for flakes are listed by firn help flake, those of every command by firn --help.
 
 Examples:
+  firn eval .#packages.x86_64-linux.default.name
   firn eval --expr 'builtins.map (x: x * x) [ 1 2 3 ]'
   firn eval -f '<nixpkgs>' --raw hello.name
   firn eval --json -f ./default.nix meta --apply builtins.attrNames
+";
+
+const FLAKE: &str = "\
+firn flake tells about a flake, as nix flake does.
+
+Usage: firn flake metadata [--json] [FLAG…] [FLAKE]
+       firn flake show [--json] [--legacy] [--all-systems] [FLAG…] [FLAKE]
+       firn flake lock [FLAG…] [FLAKE]
+       firn flake update [--flake FLAKE] [FLAG…] [INPUT…]
+
+FLAKE is a directory, a URL (path:, git+file:, git+https:, github:, a tarball) or a registry's name; without one, the
+directory here. In a Git repository, tracked files are what counts.
+
+  metadata               where the flake comes from and what it is locked to
+  show                   its outputs
+  lock                   make flake.lock name every input
+  update                 lock all inputs, or those named, anew
+
+Flags:
+  --override-input PATH FLAKE   use another flake for an input (nothing is written)
+  --no-update-lock-file         fail if flake.lock would change
+  --no-write-lock-file          lock inputs, but write nothing
+  --commit-lock-file            commit flake.lock if it changes
+  --reference-lock-file FILE    read this lock file instead
+  --output-lock-file FILE       write this lock file instead
+  --no-use-registries           take no name for what a registry says it is
+  --offline, --refresh          ask nothing, or everything, of the network
+  --accept-flake-config         let the flake's nixConfig take effect
+
+Flags of every command are listed by firn --help.
 ";
 
 const COMPARE: &str = "\
@@ -151,12 +185,18 @@ pub fn eval(invocation: &mut Invocation) -> Result<(), Failure> {
     print(invocation, EVAL)
 }
 
+/// What `flake` does.
+pub fn flake(invocation: &mut Invocation) -> Result<(), Failure> {
+    print(invocation, FLAKE)
+}
+
 /// `firn help [COMMAND]`.
 pub fn topic(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure> {
     match words.next_word() {
         None => overview(invocation),
         Some(Word::Argument(name)) if name == b"instantiate" => instantiate(invocation),
         Some(Word::Argument(name)) if name == b"eval" => eval(invocation),
+        Some(Word::Argument(name)) if name == b"flake" => flake(invocation),
         Some(Word::Argument(name)) if name == b"compare" => compare(invocation),
         Some(Word::Argument(name) | Word::Flag(name)) => Err(Failure::usage("'", &name, "' is not a recognised command")),
     }

@@ -2,6 +2,8 @@
 
 pub mod compare;
 pub mod eval;
+pub mod flake;
+mod flake_show;
 pub mod help;
 pub mod instantiate;
 mod render;

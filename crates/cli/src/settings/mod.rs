@@ -1,12 +1,14 @@
 //! Settings as resolved: `nix.conf`, the user's files, `NIX_CONFIG`, then the flags, each over the ones before.
 
 pub mod config;
+mod fetching;
 mod file;
 pub mod table;
 
 use crate::failure::Failure;
 use crate::flags::Flags;
 use config::Config;
+pub use fetching::FlakeSettings;
 use firn_eval::{Features, Settings};
 use firn_host::{AbsPath, DefaultPaths, Host, SearchEntry, SearchPath};
 use firn_syntax::Lint;
@@ -25,6 +27,10 @@ pub struct Resolved {
     pub writes: Writes,
     /// What was set that stores and builders look at.
     pub building: BTreeMap<String, Vec<u8>>,
+    /// What the fetchers are told.
+    pub fetch: firn_host::fetch::FetchSettings,
+    /// What is said about flakes.
+    pub flake: FlakeSettings,
     /// Whether pure evaluation was asked for by name.
     pub pure_by_name: bool,
 }
@@ -80,6 +86,8 @@ pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8]))
         store: config.text("store").map(<[u8]>::to_vec).or_else(|| non_empty(host, b"NIX_REMOTE")),
         writes: if flags.read_only { Writes::Never } else { Writes::WhenNeeded },
         building: building(&config),
+        fetch: fetching::fetch_settings(host, flags, &config),
+        flake: fetching::flake_settings(&config),
         pure_by_name: named_pure == Some(true),
     })
 }

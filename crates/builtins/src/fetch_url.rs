@@ -1,15 +1,18 @@
-//! Fetchers: arguments are read and checked as Nix does, and what is pinned and already in the store is found there.
-//! Nothing is downloaded yet: whatever needs that says so.
+//! `fetchurl` and `fetchTarball`: what is pinned and already in the store is found there, the rest is downloaded.
 
+use crate::fetched::{check_uri, fetch_error, fetch_input, fetcher, place as place_tree};
 use crate::sources::parse_hash;
 use crate::store::{self, eval_error};
-use firn_eval::{Builtin, Error, Machine, Result, color_bytes, colored, store_error};
+use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, color_bytes, colored, store_error};
+use firn_host::fetch::{Attr, Attrs, Input};
+use firn_host::{AbsPath, Host, Mount};
 use firn_source::Pos;
 use firn_store::content_address::{ContentAddress, Method};
-use firn_store::hash::{Algorithm, Hash};
+use firn_store::hash::{Algorithm, Format, Hash};
 use firn_store::path::check_name;
 use firn_store::store_dir::References;
 use firn_value::Value;
+use std::os::unix::ffi::OsStrExt;
 
 /// What `fetchurl` and `fetchTarball` were asked for.
 struct Request {
@@ -71,6 +74,7 @@ fn fetch(machine: &Machine, pos: Pos, arg: Value, who: &str, name: &str, method:
     if who == "fetchTarball" {
         request.url = firn_host::tarball_url(&request.url);
     }
+    check_uri(machine, &request.url)?;
     if request.name.is_empty() {
         request.name = base_name(&request.url).to_vec();
     }
@@ -91,7 +95,43 @@ fn fetch(machine: &Machine, pos: Pos, arg: Value, who: &str, name: &str, method:
             return Ok(store::store_path_string(machine, &path));
         }
     }
-    Err(cannot_fetch(&request.url, who, pos))
+    if method == Method::Nar { download_tree(machine, &request) } else { download_file(machine, &request) }
+}
+
+/// The tree in a tarball.
+fn download_tree(machine: &Machine, request: &Request) -> Result<Value> {
+    let text = |bytes: &[u8]| Attr::from(String::from_utf8_lossy(bytes).into_owned());
+    let mut attrs = Attrs::from([("type".to_owned(), Attr::from("tarball")), ("url".to_owned(), text(&request.url))]);
+    attrs.insert("name".to_owned(), text(&request.name));
+    if let Some(hash) = request.hash {
+        attrs.insert("narHash".to_owned(), hash.to_string(Format::Sri, true).into());
+    }
+    let input = Input::from_attrs(&fetcher(machine)?.settings, attrs).map_err(|e| fetch_error(&e))?;
+    let tree = fetch_input(machine, &input)?;
+    Ok(store::store_path_string(machine, &tree.store_path))
+}
+
+/// A file as it is.
+fn download_file(machine: &Machine, request: &Request) -> Result<Value> {
+    let fetcher = fetcher(machine)?;
+    let url = String::from_utf8_lossy(&request.url);
+    let place = fetcher.downloaded(&url).map_err(|e| fetch_error(&e))?;
+    let root = AbsPath::new(place.as_os_str().as_bytes()).map_err(|e| machine.host_error(e))?;
+    let mount = Mount { host: fetcher.disk(), root, excluded: Default::default() };
+    let content = mount.host.read_once(&mount.root).map_err(|e| machine.host_error(e))?;
+    let hash = Hash::of(Algorithm::Sha256, content.bytes());
+    if let Some(wanted) = request.hash.filter(|wanted| *wanted != hash) {
+        let parts = (colored(url), wanted.to_string(Format::Nix32, true), hash.to_string(Format::Nix32, true));
+        let (specified, got) = (colored(parts.1), colored(parts.2));
+        let message =
+            format!("hash mismatch in file downloaded from '{}':\n  specified: {specified}\n  got:       {got}", parts.0);
+        return Err(Error::new(ErrorKind::Eval, message).exit_with(102));
+    }
+    let address = ContentAddress { method: Method::Flat, hash };
+    let dir = machine.store_dir();
+    let path = dir.make_fixed_output_path(&request.name, &address, References::default()).map_err(|e| store_error(&e))?;
+    place_tree(machine, &path, &mount, Method::Flat)?;
+    Ok(store::store_path_string(machine, &path))
 }
 
 #[cold]
@@ -103,13 +143,6 @@ fn bad_name(request: &Request, why: &[u8], who: &str, pos: Pos) -> Box<Error> {
     eval_error(parts.concat(), pos)
 }
 
-#[cold]
-fn cannot_fetch(what: &[u8], who: &str, pos: Pos) -> Box<Error> {
-    let shown = [color_bytes(what), color_bytes(who.as_bytes())];
-    let parts = [b"cannot fetch '".as_slice(), &shown[0], b"': '", &shown[1], b"' cannot download in this evaluator"];
-    eval_error(parts.concat(), pos)
-}
-
 fn fetchurl(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     fetch(machine, pos, args[0], "fetchurl", "", Method::Flat)
 }
@@ -118,22 +151,8 @@ fn fetch_tarball(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     fetch(machine, pos, args[0], "fetchTarball", "source", Method::Nar)
 }
 
-fn unsupported(who: &str, pos: Pos) -> Box<Error> {
-    eval_error(format!("'{}' is not supported by this evaluator", colored(format_args!("builtins.{who}"))), pos)
-}
-
-fn fetch_git(_: &Machine, pos: Pos, _: &[Value]) -> Result<Value> {
-    Err(unsupported("fetchGit", pos))
-}
-
-fn fetch_mercurial(_: &Machine, pos: Pos, _: &[Value]) -> Result<Value> {
-    Err(unsupported("fetchMercurial", pos))
-}
-
 /// The subject's builtins.
 pub(crate) const TABLE: &[Builtin] = &[
     Builtin { name: "fetchurl", arity: 1, strict: 1, run: fetchurl },
     Builtin { name: "fetchTarball", arity: 1, strict: 1, run: fetch_tarball },
-    Builtin { name: "fetchGit", arity: 1, strict: 0, run: fetch_git },
-    Builtin { name: "fetchMercurial", arity: 1, strict: 0, run: fetch_mercurial },
 ];
