@@ -11,6 +11,10 @@ pub struct Arguments {
     pub nix: PathBuf,
     /// Folder of the programs.
     pub programs: PathBuf,
+    /// A nixpkgs tree: the programs are functions of it.
+    pub tree: Option<PathBuf>,
+    /// Nix cannot evaluate these programs: firn is measured alone.
+    pub alone: bool,
     /// Only programs whose name contains this.
     pub only: String,
     /// Runs of each program with each tool.
@@ -30,6 +34,8 @@ impl Arguments {
             firn: "target/release/firn".into(),
             nix: "nix-instantiate".into(),
             programs: "bench/micro".into(),
+            tree: None,
+            alone: false,
             only: String::new(),
             times: 5,
             counters: false,
@@ -42,13 +48,16 @@ impl Arguments {
                 "--firn" => arguments.firn = value()?.into(),
                 "--nix" => arguments.nix = value()?.into(),
                 "--programs" => arguments.programs = value()?.into(),
+                "--tree" => arguments.tree = Some(value()?.into()),
+                "--alone" => arguments.alone = true,
                 "--only" => arguments.only = value()?,
                 "--title" => arguments.title = value()?,
                 "--record" => arguments.record = Some(value()?.into()),
                 "--counters" => arguments.counters = true,
                 "--times" => {
                     let text = value()?;
-                    arguments.times = text.parse().ok().filter(|&n| n > 0).ok_or_else(|| format!("`{text}` is no number of runs"))?;
+                    arguments.times =
+                        text.parse().ok().filter(|&n| n > 0).ok_or_else(|| format!("`{text}` is no number of runs"))?;
                 }
                 _ => return Err(format!("there is no flag `{word}`")),
             }

@@ -42,7 +42,8 @@ fn instructions(tool: &Tool, program: &Program) -> Result<u64, String> {
 
 /// What firn counted, in the order of [`SHOWN`].
 fn statistics(firn: &Tool, program: &Program) -> Result<[u64; 5], String> {
-    let output = firn.command(&[], &program.words).env("NIX_SHOW_STATS", "1").output().map_err(|error| error.to_string())?;
+    let output =
+        firn.command(&[], &program.words).env("NIX_SHOW_STATS", "1").output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stderr);
     let number = |name: &str| {
         let (_, rest) = text.split_once(&format!("\"{name}\": "))?;

@@ -35,12 +35,12 @@ fn run() -> Result<(), String> {
     let mut rows = Vec::new();
     println!("{}", report::HEAD);
     for program in &programs {
-        let [firn, nix] = compare(&firn, &nix, program, arguments.times)?;
+        let (firn, nix) = compare(&firn, (!arguments.alone).then_some(&nix), program, arguments.times)?;
         let row = Row { name: program.name.clone(), firn, nix };
         println!("{}", row.text());
         rows.push(row);
     }
-    println!("{}", report::summary(&rows));
+    print!("{}", report::summary(&rows));
     let counted = if arguments.counters { counters::table(&firn, &nix, &programs)? } else { String::new() };
     print!("{counted}");
     if let Some(file) = &arguments.record {

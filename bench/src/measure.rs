@@ -20,6 +20,8 @@ pub struct Tool {
 pub struct Cost {
     /// User time, or the wall clock for what is too short.
     pub time: Duration,
+    /// The wall clock, which feels what else the machine does.
+    pub wall: Duration,
     /// Peak resident memory in bytes.
     pub memory: u64,
 }
@@ -79,22 +81,34 @@ impl Tool {
             return Err(format!("{} fails on {}: {}", self.program.display(), program.name, used.status));
         }
         let time = if program.short { wall } else { used.rusage.utime };
-        Ok((Cost { time, memory: used.rusage.maxrss }, out))
+        Ok((Cost { time, wall, memory: used.rusage.maxrss }, out))
     }
 }
 
-/// Runs both tools alternately; the smallest cost of each. Their answers must be equal where
-/// the program says so.
-pub fn compare(firn: &Tool, nix: &Tool, program: &Program, times: usize) -> Result<[Cost; 2], String> {
+/// Runs both tools alternately, or firn alone; the smallest cost of each. Their answers must be equal where the program
+/// says so.
+pub fn compare(
+    firn: &Tool,
+    nix: Option<&Tool>,
+    program: &Program,
+    times: usize,
+) -> Result<(Cost, Option<Cost>), String> {
     let times = if program.short { times * 10 } else { times };
-    let mut best: Option<[Cost; 2]> = None;
+    let smaller = |x: Cost, y: Option<Cost>| {
+        let y = y.unwrap_or(x);
+        Cost { time: x.time.min(y.time), wall: x.wall.min(y.wall), memory: x.memory.min(y.memory) }
+    };
+    let (mut best, mut beside) = (None, None);
     for _ in 0..times {
-        let ((a, from_firn), (b, from_nix)) = (firn.run(program)?, nix.run(program)?);
-        if program.same && best.is_none() && from_firn != from_nix {
-            return Err(format!("firn and Nix answer differently on {}", program.name));
+        let (cost, answer) = firn.run(program)?;
+        best = Some(smaller(cost, best));
+        if let Some(nix) = nix {
+            let (cost, expected) = nix.run(program)?;
+            if program.same && answer != expected {
+                return Err(format!("firn and Nix answer differently on {}", program.name));
+            }
+            beside = Some(smaller(cost, beside));
         }
-        let smaller = |x: Cost, y: Cost| Cost { time: x.time.min(y.time), memory: x.memory.min(y.memory) };
-        best = Some(best.map_or([a, b], |[c, d]| [smaller(a, c), smaller(b, d)]));
     }
-    best.ok_or_else(|| "no runs".to_owned())
+    best.map(|best| (best, beside)).ok_or_else(|| "no runs".to_owned())
 }

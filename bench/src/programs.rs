@@ -1,4 +1,5 @@
-//! What is measured: every file of `bench/micro`, start-up, and parsing of files from a nixpkgs tree (`FIRN_NIXPKGS`).
+//! What is measured: every file of `bench/micro`, start-up, and parsing of files from a nixpkgs tree (`FIRN_NIXPKGS`); or,
+//! with `--tree`, every file of a folder of functions of such a tree.
 
 use crate::arguments::Arguments;
 use std::path::{Path, PathBuf};
@@ -21,24 +22,31 @@ pub struct Program {
 
 /// All programs that are asked for.
 pub fn all(arguments: &Arguments) -> Result<Vec<Program>, String> {
-    let mut programs = vec![Program {
-        name: "start-up".to_owned(),
-        words: ["--eval", "-E", "1"].map(str::to_owned).to_vec(),
-        short: true,
-        same: true,
-    }];
+    let real = |path: &Path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
+    let mut programs = Vec::new();
+    let mut more = Vec::new();
+    match &arguments.tree {
+        Some(tree) => more = ["--arg".to_owned(), "np".to_owned(), real(tree)?.to_string_lossy().into_owned()].to_vec(),
+        None => programs.push(start_up()),
+    }
     for file in nix_files(&arguments.programs, false)? {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let file = file.canonicalize().map_err(|error| format!("{}: {error}", file.display()))?;
-        let words = vec!["--eval".to_owned(), "--strict".to_owned(), file.to_string_lossy().into_owned()];
+        let mut words = vec!["--eval".to_owned(), "--strict".to_owned(), real(&file)?.to_string_lossy().into_owned()];
+        words.extend(more.clone());
         programs.push(Program { name, words, short: false, same: true });
     }
     match std::env::var_os("FIRN_NIXPKGS") {
+        _ if arguments.tree.is_some() => {}
         None => eprintln!("NOTE: FIRN_NIXPKGS names no nixpkgs tree; parsing is not measured"),
         Some(tree) => programs.push(parsing(Path::new(&tree))?),
     }
     programs.retain(|program| program.name.contains(&arguments.only));
     Ok(programs)
+}
+
+fn start_up() -> Program {
+    let words = ["--eval", "-E", "1"].map(str::to_owned).to_vec();
+    Program { name: "start-up".to_owned(), words, short: true, same: true }
 }
 
 fn parsing(tree: &Path) -> Result<Program, String> {

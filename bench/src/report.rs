@@ -5,8 +5,8 @@ use crate::measure::Cost;
 
 /// The head of the table.
 pub const HEAD: &str = "\
-| program | Nix s | firn s | Nix / firn | Nix MB | firn MB | Nix / firn |
-|---|--:|--:|--:|--:|--:|--:|";
+| program | Nix s | firn s | Nix / firn | Nix wall s | firn wall s | Nix / firn | Nix MB | firn MB | Nix / firn |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
 
 /// What one program cost.
 #[derive(Debug)]
@@ -15,50 +15,64 @@ pub struct Row {
     pub name: String,
     /// With firn.
     pub firn: Cost,
-    /// With Nix.
-    pub nix: Cost,
+    /// With Nix, if it ran.
+    pub nix: Option<Cost>,
 }
 
-impl Row {
-    fn faster(&self) -> f64 {
-        // User time has a grain; a run below it counts as one grain.
-        self.nix.time.as_secs_f64() / self.firn.time.as_secs_f64().max(0.000_5)
-    }
+/// One of the figures of a run.
+type Figure = fn(&Cost) -> f64;
 
-    fn smaller(&self) -> f64 {
-        self.nix.memory as f64 / self.firn.memory.max(1) as f64
+/// User seconds, seconds by the wall clock, megabytes.
+const FIGURES: [Figure; 3] =
+    [|cost| cost.time.as_secs_f64(), |cost| cost.wall.as_secs_f64(), |cost| cost.memory as f64 / 1e6];
+const TIME: Figure = FIGURES[0];
+const WALL: Figure = FIGURES[1];
+const MEMORY: Figure = FIGURES[2];
+
+impl Row {
+    fn ratio(&self, figure: Figure) -> Option<f64> {
+        // User time has a grain; a run below it counts as one grain.
+        Some(figure(self.nix.as_ref()?) / figure(&self.firn).max(0.000_5))
     }
 
     /// The row as it is printed.
     pub fn text(&self) -> String {
-        let seconds = |cost: &Cost| format!("{:.3}", cost.time.as_secs_f64());
-        let megabytes = |cost: &Cost| format!("{:.1}", cost.memory as f64 / 1e6);
-        format!(
-            "| {} | {} | {} | {:.2} | {} | {} | {:.2} |",
-            self.name,
-            seconds(&self.nix),
-            seconds(&self.firn),
-            self.faster(),
-            megabytes(&self.nix),
-            megabytes(&self.firn),
-            self.smaller(),
-        )
+        let mut text = format!("| {} |", self.name);
+        for (figure, digits) in FIGURES.into_iter().zip([3, 3, 1]) {
+            let nix = self.nix.as_ref().map_or("–".to_owned(), |cost| format!("{:.digits$}", figure(cost)));
+            let ratio = self.ratio(figure).map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
+            text += &format!(" {nix} | {:.digits$} | {ratio} |", figure(&self.firn));
+        }
+        text
     }
 }
 
-/// Geometric means of the ratios, and the slowest program.
+/// Geometric means of the ratios, and the slowest program; nothing where firn ran alone.
 pub fn summary(rows: &[Row]) -> String {
-    let mean = |ratio: fn(&Row) -> f64| (rows.iter().map(|row| ratio(row).ln()).sum::<f64>() / rows.len() as f64).exp();
-    let least = rows.iter().min_by(|a, b| a.faster().total_cmp(&b.faster()));
-    let least = least.map_or(String::new(), |row| format!("; least: {} ({:.2})", row.name, row.faster()));
-    format!("\ngeometric mean of Nix / firn: time {:.2}, memory {:.2}{least}", mean(Row::faster), mean(Row::smaller))
+    let compared: Vec<&Row> = rows.iter().filter(|row| row.nix.is_some()).collect();
+    let faster = |row: &Row| row.ratio(TIME).unwrap_or(1.0);
+    let Some(least) = compared.iter().min_by(|a, b| faster(a).total_cmp(&faster(b))) else {
+        return String::new();
+    };
+    let mean = |figure: Figure| {
+        let logarithms = compared.iter().filter_map(|row| row.ratio(figure)).map(f64::ln);
+        (logarithms.sum::<f64>() / compared.len() as f64).exp()
+    };
+    format!(
+        "\ngeometric mean of Nix / firn: time {:.2}, wall {:.2}, memory {:.2}; least: {} ({:.2})\n",
+        mean(TIME),
+        mean(WALL),
+        mean(MEMORY),
+        least.name,
+        faster(least)
+    )
 }
 
 /// The page kept of a run.
 pub fn page(arguments: &Arguments, machine: &str, rows: &[Row], counted: &str) -> String {
     let lines: Vec<String> = rows.iter().map(Row::text).collect();
     format!(
-        "# {}\n\n{machine}\n\nSmallest user time of {} alternate runs (start-up: wall clock).\n\n{HEAD}\n{}\n{}\n{counted}",
+        "# {}\n\n{machine}\n\nSmallest figures of {} alternate runs; `s` is user time (start-up: wall clock).\n\n{HEAD}\n{}\n{}{counted}",
         arguments.title,
         arguments.times,
         lines.join("\n"),
