@@ -172,10 +172,31 @@ impl Attrs {
             return self.value();
         }
         let deep = if self.flat_shape().is_some() { 0 } else { header_count(self.head()) };
-        if self.len() >= LAYER_FROM && over.len() * 4 <= self.len() && deep < MOST_LAYERS {
+        if self.len() < LAYER_FROM || over.len() * 4 > self.len() {
+            return merge(self, over);
+        }
+        if deep < MOST_LAYERS {
             return layer(self, over, deep + 1);
         }
-        merge(self, over)
+        self.compact(over)
+    }
+}
+
+impl Attrs {
+    /// `self // over` for a set with as many layers as there may be: the small upper ones become one.
+    // PERF: a large set that is updated over and over is copied when what lies on it has grown to a quarter of it, not
+    // every few updates.
+    fn compact(self, over: Attrs) -> Value {
+        let mut uppers = vec![over];
+        let mut base = self;
+        while base.flat_shape().is_none() {
+            let (upper, lower) = base.layers();
+            uppers.push(upper);
+            base = lower;
+        }
+        let lowest = uppers.pop().expect("a layered set has a layer");
+        let merged = uppers.into_iter().rev().fold(lowest, |below, above| Attrs::of(merge(below, above)));
+        if merged.len() * 4 > base.len() { merge(base, merged) } else { layer(base, merged, 1) }
     }
 }
 
