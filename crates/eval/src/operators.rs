@@ -109,6 +109,10 @@ impl Machine {
         {
             return Ok(only.value());
         }
+        if let &[left, right] = lists {
+            let left = self.force_list(left, pos, context)?;
+            return Ok(left.append(self.force_list(right, pos, context)?));
+        }
         let mut all = ListBuilder::new(len);
         for &list in lists {
             self.force_list(list, pos, context)?.iter().for_each(|v| all.push(v));
