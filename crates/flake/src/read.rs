@@ -1,6 +1,7 @@
 //! `Flake`: a `flake.nix` as read, before its outputs are called.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use firn_builtins::{fetch_error, fetch_input, fetcher};
 use firn_eval::{Error, ErrorKind, Machine, Result, colored, colored_name};
@@ -169,9 +170,9 @@ fn add_formals(machine: &Machine, outputs: Value, flake: &mut Flake) -> Result<(
     let fetcher = fetcher(machine)?;
     for formal in pattern.formals.iter().filter(|formal| formal.name.as_bytes() != b"self") {
         let name = String::from_utf8_lossy(formal.name.as_bytes()).into_owned();
-        if !flake.inputs.contains_key(&name) {
-            let reference = FlakeRef::parse(&fetcher, &name, ParseOptions::default()).map_err(|e| fetch_error(&e))?;
-            flake.inputs.insert(name, FlakeInput { reference: Some(reference), ..FlakeInput::default() });
+        if let Entry::Vacant(entry) = flake.inputs.entry(name) {
+            let reference = FlakeRef::parse(&fetcher, entry.key(), ParseOptions::default()).map_err(|e| fetch_error(&e))?;
+            entry.insert(FlakeInput { reference: Some(reference), ..FlakeInput::default() });
         }
     }
     Ok(())

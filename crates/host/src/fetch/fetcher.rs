@@ -20,7 +20,7 @@ use super::input::Input;
 use super::registry::Registries;
 use super::schemes::{Scheme, path};
 use super::settings::FetchSettings;
-use crate::{AbsPath, Follow, Host, Mount, Store, archive};
+use crate::{AbsPath, Durability, Follow, Host, Mount, Observation, Question, Sink, Store, archive};
 
 /// Where a fetched tree is.
 #[derive(Clone, Debug)]
@@ -67,6 +67,7 @@ pub struct Fetcher {
     disk: RwLock<Arc<dyn Host>>,
     renew: Box<dyn Fn() -> Arc<dyn Host> + Send + Sync>,
     warn: Box<dyn Fn(&str) + Send + Sync>,
+    sink: Option<Arc<dyn Sink>>,
     known: Mutex<Vec<(Input, Arc<Tree>)>>,
 }
 
@@ -93,7 +94,35 @@ impl Fetcher {
             seen,
             renew: Box::new(renew),
             warn: Box::new(warn),
+            sink: None,
             known: Mutex::default(),
+        }
+    }
+
+    /// Tells `sink` what was fetched, each time it is asked for: whoever asked depends on it.
+    pub fn observed_by(mut self, sink: Arc<dyn Sink>) -> Fetcher {
+        self.sink = Some(sink);
+        self
+    }
+
+    /// Notes what a reference was found to mean. A locked one always means that; another may mean something else by
+    /// the next run, and on the network by the next moment.
+    pub(super) fn observe(&self, reference: &str, answer: Option<&[u8]>, locked: bool, local: bool) {
+        let Some(sink) = &self.sink else { return };
+        let durability = match (locked, local) {
+            (true, _) => Durability::High,
+            (false, true) => Durability::Medium,
+            (false, false) => Durability::Low,
+        };
+        let question = Question::Tree(reference.as_bytes().into());
+        sink.observe(Observation::new(question, Observation::digest_bytes(answer), durability));
+    }
+
+    fn observe_tree(&self, input: &Input, found: Result<&Tree, &FetchError>) {
+        if self.sink.is_some() {
+            let hash = found.ok().and_then(|tree| tree.input.text("narHash"));
+            let local = matches!(input.scheme, Some(Scheme::Path | Scheme::Git)) && input.source_path().is_ok_and(|path| path.is_some());
+            self.observe(&input.show(), hash.map(str::as_bytes), input.is_locked(), local);
         }
     }
 
@@ -117,10 +146,13 @@ impl Fetcher {
     pub fn fetch(&self, input: &Input, store: &dyn Store, dir: &StoreDir) -> Result<Arc<Tree>, FetchError> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, tree)) = known.iter().find(|(asked, _)| asked == input) {
+            self.observe_tree(input, Ok(tree));
             return Ok(tree.clone());
         }
         drop(known);
-        let tree = Arc::new(self.fetch_new(input, &InStore { store, dir })?);
+        let found = self.fetch_new(input, &InStore { store, dir });
+        self.observe_tree(input, found.as_ref());
+        let tree = Arc::new(found?);
         self.known.lock().unwrap_or_else(PoisonError::into_inner).push((input.clone(), tree.clone()));
         Ok(tree)
     }

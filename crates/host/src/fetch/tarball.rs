@@ -55,7 +55,11 @@ impl Fetcher {
 
     /// The content of a URL, in a file of the cache.
     pub fn downloaded(&self, url: &str) -> Result<PathBuf, FetchError> {
-        self.downloaded_with(url, &[])
+        let found = self.downloaded_with(url, &[]);
+        // The file's name is its content's hash.
+        let name = found.as_ref().ok().and_then(|file| file.file_name()).map(OsStrExt::as_bytes);
+        self.observe(url, name, false, url.starts_with("file:"));
+        found
     }
 
     /// As [`Fetcher::downloaded`], with headers for the server.

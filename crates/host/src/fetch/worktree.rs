@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::attrs::Attr;
@@ -73,9 +73,9 @@ fn files(repo: &Path, tree: &WorkTree, submodules: bool) -> Result<(Vec<Vec<u8>>
 }
 
 impl Fetcher {
-    pub(super) fn find_work_tree(&self, input: &Input, repo: &PathBuf) -> Result<Found, FetchError> {
+    pub(super) fn find_work_tree(&self, input: &Input, repo: &Path) -> Result<Found, FetchError> {
         let mut input = input.clone();
-        let place = Location::Local(repo.clone());
+        let place = Location::Local(repo.to_owned());
         let tree = WorkTree::look(repo)?;
         let (mut files, dirty) = files(repo, &tree, input.flag("submodules")?)?;
         if input.flag("exportIgnore")? {
