@@ -81,6 +81,9 @@ pub trait Store: Send + Sync {
     /// The bytes of a text that was added here, for those that are not on disk.
     fn text(&self, path: &StorePath) -> Option<Arc<[u8]>>;
 
+    /// The bytes of an object that is a plain file (a derivation), whatever evaluation may see; none if there is no such.
+    fn read(&self, path: &StorePath) -> Result<Option<Arc<[u8]>>>;
+
     /// Adds a text (`toFile`, a derivation): a plain file whose path was made of its contents by `method`.
     fn add_text(
         &self,
@@ -179,6 +182,19 @@ impl Store for EvalOnly {
 
     fn text(&self, path: &StorePath) -> Option<Arc<[u8]>> {
         self.find(path)?.text
+    }
+
+    fn read(&self, path: &StorePath) -> Result<Option<Arc<[u8]>>> {
+        if let Some(text) = self.text(path) {
+            return Ok(Some(text));
+        }
+        let fail = |error: HostError| Error::new(ErrorKind::Other, &[&error.to_bytes()]);
+        let place = AbsPath::new(&self.real.print(path)).map_err(fail)?;
+        match self.host.read_file(&place) {
+            Ok(content) => Ok(Some(content.bytes().into())),
+            Err(HostError::NotFound(_)) => Ok(None),
+            Err(error) => Err(fail(error)),
+        }
     }
 
     fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>, _: Method) -> Result<()> {

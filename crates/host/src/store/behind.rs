@@ -4,6 +4,7 @@
 //!    refer to, and batches keep their order.
 //! 2. An eager store writes as it goes. A lazy one (plain evaluation) writes only when a build needs what is pending.
 //! 3. The first failure is everyone's: later additions, waits and [`Store::finish`] all report it.
+#![allow(clippy::disallowed_methods)]
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,7 @@ use firn_store::context::Built;
 use firn_store::path::StorePath;
 use firn_store::{Error, ErrorKind, Result};
 
+use super::local::refused;
 use super::{Source, SourceError, Store};
 use crate::{AbsPath, Host};
 
@@ -67,6 +69,7 @@ pub(super) struct Behind(Arc<Shared>);
 
 struct Shared {
     backend: Box<dyn Backend>,
+    real: AbsPath,
     eager: bool,
     state: Mutex<State>,
     /// The writer waits here for work.
@@ -94,8 +97,9 @@ struct State {
 }
 
 impl Behind {
-    pub fn new(backend: Box<dyn Backend>, eager: bool) -> Behind {
-        let shared = Shared { backend, eager, state: Mutex::default(), work: Condvar::new(), progress: Condvar::new() };
+    /// `real` is the directory that holds the objects.
+    pub fn new(backend: Box<dyn Backend>, real: AbsPath, eager: bool) -> Behind {
+        let shared = Shared { backend, real, eager, state: Mutex::default(), work: Condvar::new(), progress: Condvar::new() };
         Behind(Arc::new(shared))
     }
 
@@ -231,6 +235,18 @@ impl Store for Behind {
 
     fn text(&self, path: &StorePath) -> Option<Arc<[u8]>> {
         self.0.lock().pending.get(path)?.clone()
+    }
+
+    fn read(&self, path: &StorePath) -> Result<Option<Arc<[u8]>>> {
+        if let Some(text) = self.text(path) {
+            return Ok(Some(text));
+        }
+        let place = self.0.real.child(path.as_bytes());
+        match std::fs::read(place.as_path()) {
+            Ok(bytes) => Ok(Some(bytes.into())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(refused("opening file", place.as_path(), error)),
+        }
     }
 
     fn add_text(

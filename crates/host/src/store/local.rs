@@ -1,18 +1,17 @@
 //! `Local`: a store directory with its database, laid out as Nix lays it out, written without Nix's help.
 //!
 //! A crash at any point leaves a store that Nix accepts, because a batch is written in this order: its objects become
-//! temporary roots; their paths are locked; each grows below `tmp-…` and is moved into place whole; all are registered
-//! in one transaction; the locks are given back. Building needs a builder: a `nix-daemon` is run on this store for it.
+//! temporary roots; their paths are locked; each grows beside its place and is moved there whole; all are registered in
+//! one transaction; the locks are given back. Building needs a builder: a `nix-daemon` is run on this store for it.
 #![allow(clippy::disallowed_methods)]
 
 mod database;
 mod locks;
 mod restore;
 
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use firn_store::content_address::{ContentAddress, Method};
 use firn_store::context::Built;
@@ -37,19 +36,12 @@ pub(super) struct Local {
     places: Places,
     settings: StoreSettings,
     database: Database,
-    writing: Mutex<Writing>,
+    /// What this process holds against the garbage collector.
+    roots: Mutex<TempRoots>,
     /// The builder, once it was needed.
     builder: Mutex<Option<Daemon>>,
     /// Its lock says that the schema stays as it is.
     _schema: File,
-}
-
-/// What the writer holds.
-struct Writing {
-    roots: TempRoots,
-    /// Where objects grow: a directory in the store whose lock keeps the garbage collector away.
-    workshop: Option<(PathBuf, File)>,
-    count: usize,
 }
 
 pub(super) fn refused(doing: &str, path: &Path, error: std::io::Error) -> Error {
@@ -83,18 +75,24 @@ impl Local {
             let name = db.child(b"schema");
             std::fs::write(name.as_path(), SCHEMA.to_string()).map_err(|e| refused("writing to", name.as_path(), e))?;
         }
-        let roots = TempRoots::open(&places.state, places.dir.clone())?;
-        let writing = Mutex::new(Writing { roots, workshop: None, count: 0 });
-        Ok(Local { places, settings, database, writing, builder: Mutex::default(), _schema: schema })
+        let roots = Mutex::new(TempRoots::open(&places.state, places.dir.clone())?);
+        Ok(Local { places, settings, database, roots, builder: Mutex::default(), _schema: schema })
     }
 
     fn dir(&self) -> &StoreDir {
         &self.places.dir
     }
 
+    fn lock_roots(&self) -> MutexGuard<'_, TempRoots> {
+        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Writes one object and says what to register.
-    fn write_one(&self, writing: &mut Writing, item: &Item) -> Result<Registration> {
-        let at = writing.next_place(&self.places.real)?;
+    fn write_one(&self, item: &Item) -> Result<Registration> {
+        // The digest in front makes the collector spare it as it spares the root of that digest, and no one else.
+        let name = format!("{}-tmp-{}", item.path.digest_part(), std::process::id());
+        let at = self.places.real.child(name.as_bytes()).as_path().to_owned();
+        restore::delete(&at)?;
         let sync = self.settings.fsync_store_paths;
         let (address, (nar_hash, nar_size)) = match &item.content {
             Content::Text(text, method) => (address_of(text, *method)?, write_text(&at, text, sync)?),
@@ -143,8 +141,7 @@ impl Backend for Local {
     }
 
     fn write(&self, batch: &[Item]) -> Result<()> {
-        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        writing.roots.add(batch.iter().map(|item| &item.path))?;
+        self.lock_roots().add(batch.iter().map(|item| &item.path))?;
         let missing = self.missing(batch.iter())?;
         let mut paths: Vec<&StorePath> = missing.iter().map(|item| &item.path).collect();
         paths.sort();
@@ -153,7 +150,7 @@ impl Backend for Local {
         let missing = self.missing(missing.into_iter())?;
         let mut registrations = Vec::with_capacity(missing.len());
         for item in missing {
-            registrations.push(self.write_one(&mut writing, item)?);
+            registrations.push(self.write_one(item)?);
         }
         if !registrations.is_empty() {
             self.database.register(&registrations)?;
@@ -171,46 +168,13 @@ impl Backend for Local {
     }
 
     fn add_root(&self, path: &StorePath, root: &AbsPath) -> Result<()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner).roots.add(std::iter::once(path))?;
+        self.lock_roots().add(std::iter::once(path))?;
         roots::make(self.dir(), path, root)?;
         roots::register_indirect(&self.places.state, root)
     }
 
     fn close(&self) {
-        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((workshop, _)) = writing.workshop.take() {
-            let _ = restore::delete(&workshop);
-        }
-        writing.roots.forget();
-    }
-}
-
-impl Writing {
-    /// A fresh name in the workshop, which is made on first use.
-    fn next_place(&mut self, real: &AbsPath) -> Result<PathBuf> {
-        self.count += 1;
-        if let Some((workshop, _)) = &self.workshop {
-            return Ok(workshop.join(self.count.to_string()));
-        }
-        loop {
-            let name = real.child(format!("tmp-{}-{}", std::process::id(), self.count).as_bytes()).as_path().to_owned();
-            match DirBuilder::new().mode(0o700).create(&name) {
-                Ok(()) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                    self.count += 1;
-                    continue;
-                }
-                Err(error) => return Err(refused("creating directory", &name, error)),
-            }
-            // A collector that came in between has deleted it again.
-            let Ok(directory) = File::open(&name) else { continue };
-            directory.lock().map_err(|e| refused("locking", &name, e))?;
-            if name.is_dir() {
-                let place = name.join("0");
-                self.workshop = Some((name, directory));
-                return Ok(place);
-            }
-        }
+        self.lock_roots().forget();
     }
 }
 

@@ -103,7 +103,7 @@ pub fn open(
         Kind::Other(scheme) => return Err(unsupported(&scheme)),
     };
     let unopened = Unopened { way, places: places.clone(), settings, backend: OnceLock::new() };
-    Ok((Arc::new(Behind::new(Box::new(unopened), eager)), places))
+    Ok((Arc::new(Behind::new(Box::new(unopened), places.real.clone(), eager)), places))
 }
 
 fn unsupported(scheme: &[u8]) -> Error {
