@@ -44,7 +44,11 @@ const UNPREFIXED: [&str; 18] = [
 
 /// Builtins behind experimental features that are enabled.
 fn gated(features: &firn_eval::Features) -> impl Iterator<Item = &'static Builtin> {
-    let all = [(features.fetch_tree, crate::fetch_tree::GATED), (features.fetch_closure, crate::fetch_closure::GATED)];
+    let all = [
+        (features.fetch_tree, crate::fetch_tree::GATED),
+        (features.fetch_closure, crate::fetch_closure::GATED),
+        (features.dynamic_derivations, crate::output_of::GATED),
+    ];
     all.into_iter().filter(|(enabled, _)| *enabled).flat_map(|(_, table)| table)
 }
 

@@ -24,6 +24,7 @@ mod install;
 mod json;
 mod lists;
 mod numbers;
+mod output_of;
 mod paths;
 mod regexes;
 mod sets;
