@@ -6,12 +6,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use firn_store::hash::Hash;
+
 use super::attrs::Attr;
 use super::error::{FetchError, shown};
 use super::fetcher::{Fetcher, Found, Placed, hash_tree};
 use super::git::{self, Location};
 use super::input::Input;
-use crate::{AbsPath, Follow, Mount};
+use crate::{AbsPath, FileType, Follow, Mount};
 
 /// What `git` says about a work tree.
 #[derive(Debug, Default)]
@@ -91,9 +93,46 @@ impl Fetcher {
             }
         }
         let mut mount = Mount { host, root, excluded: Arc::default() };
-        let (hash, _) = hash_tree(&mut mount, &|path| kept.contains(path))?;
+        // Submodules may be at another commit than this one says.
+        let whole = !dirty && !input.flag("submodules")?;
+        let head = tree.head.as_deref().filter(|_| whole);
+        let hash = self.work_tree_hash(&mut mount, &kept, input.flag("exportIgnore")?, head)?;
         self.lock_work_tree(&mut input, repo, &place, &tree, dirty)?;
         Ok(Found { input, placed: Placed::Elsewhere(mount), nar_hash: Some(hash) })
+    }
+
+    /// The NAR hash of what is kept. A tree without changes is hashed once per commit: after that, only its directories
+    /// are listed, for what does not belong to it.
+    fn work_tree_hash(
+        &self,
+        mount: &mut Mount,
+        kept: &HashSet<AbsPath>,
+        ignore: bool,
+        head: Option<&str>,
+    ) -> Result<Hash, FetchError> {
+        let key = head.map(|head| format!("worktree-{head}-{}{}", kept.len(), if ignore { "-e" } else { "" }));
+        if let Some(hash) = key.as_ref().and_then(|key| self.cache.known_hash("git-trees", key)) {
+            let mut excluded = HashSet::new();
+            let mut todo = vec![mount.root.clone()];
+            while let Some(dir) = todo.pop() {
+                for (name, file_type) in mount.host.read_dir(&dir)?.entries() {
+                    let path = dir.child(name);
+                    if !kept.contains(&path) {
+                        excluded.insert(path);
+                    } else if file_type.map_or_else(|| mount.host.existing_type(&path), Ok)? == FileType::Directory {
+                        todo.push(path);
+                    }
+                }
+            }
+            mount.excluded = Arc::new(excluded);
+            return Ok(hash);
+        }
+        let (hash, _) = hash_tree(mount, &|path| kept.contains(path))?;
+        if let Some(key) = key {
+            self.cache.dir("git-trees")?;
+            self.cache.note_hash("git-trees", &key, &hash);
+        }
+        Ok(hash)
     }
 
     fn lock_work_tree(

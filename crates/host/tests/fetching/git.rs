@@ -41,6 +41,9 @@ fn a_work_tree_is_what_git_tracks() {
     assert_eq!(tree.input.rev_text().expect("a revision"), Some(rev.clone()));
     assert_eq!(tree.input.attrs.get("revCount").expect("a count").number().expect("counts"), Some(1));
     assert_eq!(tree.input.last_modified().expect("a time"), Some(1_600_000_000));
+    let again = Bench::new(&dir.path().join("cache"), |_| {});
+    let same = again.url(&url).expect("a tree whose hash is known");
+    assert_eq!((listing(&same), &same.store_path), (listing(&tree), &tree.store_path));
     std::fs::write(repo.join("sub/a"), "2").expect("writes");
     let dirty = Bench::new(&dir.path().join("cache"), |_| {});
     let tree = dirty.url(&url).expect("a changed tree");
