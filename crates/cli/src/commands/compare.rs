@@ -16,7 +16,7 @@ use crate::statistics;
 use answer::{Answered, answer, attributes};
 use explain::Explainer;
 use firn_eval::{Machine, Result as EvalResult, Stats};
-use firn_source::Pos;
+use firn_source::{Pos, Symbol};
 use firn_source::terminal::filter_escapes;
 use firn_value::{Attrs, Value};
 use list::{Answer, Row};
@@ -194,7 +194,9 @@ fn ask_all(
     loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
         let Some(question) = questions.get(index) else { return machine.stats };
-        let found: EvalResult<Value> = match question.cell {
+        // Other tools write names as they are: one with a dot is looked for before it is taken as a path.
+        let named = || root.as_attrs()?.get(Symbol::intern(&question.attribute));
+        let found: EvalResult<Value> = match question.cell.or_else(named) {
             Some(cell) => Ok(cell),
             None => machine.find_along(&question.attribute, arguments, root).map(|(cell, _)| cell),
         };

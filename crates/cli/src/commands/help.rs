@@ -140,9 +140,10 @@ firn compare evaluates the attributes of a list in one process and shows where t
 Usage: firn compare --list LIST [--other DIR] [FLAG…] (FILE | --expr EXPR)
        firn compare --print [--list LIST] [FLAG…] (FILE | --expr EXPR)
 
-A list has one attribute per line: its path, its drvPath and its outPath, separated by tabs. Instead of a path stands
-`-` for what is not a derivation, `!` for an error that tryEval catches, ERROR for any other. In a list of two columns
-the value may also be a string, which is compared itself. The exit status is 1 if anything differs.
+A list has one attribute per line: its path (or name), its drvPath and its outPath, separated by tabs. Instead of a
+drvPath or outPath stands `-` for what is not a derivation, `!` for an error that tryEval catches, ERROR for any other.
+In a list of two columns the value may also be a string, which is compared itself. The exit status is 1 if anything
+differs.
 
 Flags:
   --list LIST            the attributes, and what is expected of them
