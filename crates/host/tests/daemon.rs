@@ -266,7 +266,12 @@ fn daemons_that_are_too_old_or_no_daemons_are_refused() {
     let listener = UnixListener::bind(&socket).unwrap();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+            // It answers what it was asked and stays until the other side is done.
+            let mut hello = [0; 8];
+            if stream.read_exact(&mut hello).is_ok() {
+                drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+                drop(stream.read_to_end(&mut Vec::new()));
+            }
         }
     });
     let host: Arc<dyn Host> = Arc::new(RealHost::new(RealWorld));

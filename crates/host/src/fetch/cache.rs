@@ -1,10 +1,12 @@
 //! The fetchers' own directory under the user's cache home.
 //!
-//!     git/HASH[-shallow]        clones of remote repositories
-//!     git-trees/REV[-e][-s]     trees of commits          git-trees/REV.nar    their NAR hashes
-//!     downloads/HASH            what is known of a URL: when asked, etag, last address, content
-//!     files/SHA256              contents of downloads
-//!     trees/SHA256              the same, unpacked        trees/SHA256.nar     their NAR hashes
+//! ```text
+//! git/HASH[-shallow]        clones of remote repositories
+//! git-trees/REV[-e][-s]     trees of commits          git-trees/REV.nar    their NAR hashes
+//! downloads/HASH            what is known of a URL: when asked, etag, last address, content
+//! files/SHA256              contents of downloads
+//! trees/SHA256              the same, unpacked        trees/SHA256.nar     their NAR hashes
+//! ```
 //!
 //! Everything is made beside its place and renamed there, so that a crash leaves nothing half-written.
 #![allow(clippy::disallowed_methods)] // This directory is the fetchers' own.
