@@ -192,7 +192,7 @@ impl<L: Literals> Lowering<'_, L> {
         self.scopes.enter();
         let expr = self.strict_node(id);
         let (locals, captures) = self.scopes.leave();
-        let body = Body { expr: expr?, locals, captures: keep_all(captures), pos };
+        let body = Body { expr: expr?, locals, captures, pos };
         let now = Some(self.strict_node(id)?);
         Ok(Expr::Suspend(keep(Suspend { body, now })))
     }
@@ -219,7 +219,7 @@ impl<L: Literals> Lowering<'_, L> {
         self.scopes.enter();
         let expr = stacker::maybe_grow(128 << 10, 4 << 20, || lower(self));
         let (locals, captures) = self.scopes.leave();
-        let body = Body { expr: expr?, locals, captures: keep_all(captures), pos };
+        let body = Body { expr: expr?, locals, captures, pos };
         Ok(Expr::Suspend(keep(Suspend { body, now: None })))
     }
 

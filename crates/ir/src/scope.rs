@@ -3,6 +3,7 @@
 //! A *level* is a body under construction (a thunk's or function's code); levels nest. A binder is a slot of one
 //! level. A name used at a deeper level is captured by every level in between, once each.
 
+use crate::arena::keep_each;
 use crate::expr::Var;
 use firn_source::{Pos, Symbol, SymbolMap};
 
@@ -27,6 +28,7 @@ pub(crate) struct Scopes {
     levels: Vec<Level>,
     names: SymbolMap<Vec<Binder>>,
     withs: Vec<(Binder, Pos)>,
+    spare: Vec<Vec<(Binder, Var)>>,
 }
 
 impl Scopes {
@@ -36,13 +38,18 @@ impl Scopes {
 
     /// Begins a body.
     pub fn enter(&mut self) {
-        self.levels.push(Level::default());
+        let captures = self.spare.pop().unwrap_or_default();
+        self.levels.push(Level { captures, ..Level::default() });
     }
 
     /// Ends a body: its number of slots and where its creator finds the captures.
-    pub fn leave(&mut self) -> (u32, Vec<Var>) {
-        let level = self.levels.pop().expect("every leave has its enter");
-        (level.most, level.captures.into_iter().map(|(_, var)| var).collect())
+    // PERF: bodies are many and short: their lists of captures are used again instead of being allocated anew.
+    pub fn leave(&mut self) -> (u32, &'static [Var]) {
+        let mut level = self.levels.pop().expect("every leave has its enter");
+        let captures = keep_each(level.captures.iter().map(|&(_, var)| var));
+        level.captures.clear();
+        self.spare.push(level.captures);
+        (level.most, captures)
     }
 
     fn top(&mut self) -> &mut Level {

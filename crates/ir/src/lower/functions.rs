@@ -37,7 +37,7 @@ impl<L: Literals> Lowering<'_, L> {
             in_order: strict.is_sorted(),
             order: keep_all(strict),
         };
-        let body = Body { expr, locals, captures: keep_all(captures), pos: ast.pos_of(last.body) };
+        let body = Body { expr, locals, captures, pos: ast.pos_of(last.body) };
         let params = keep_all(params);
         Ok(Expr::Lambda(keep(Lambda { params, pattern, body, name: outer.name, strict })))
     }
