@@ -24,7 +24,7 @@ fn abort(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 
 fn add_error_context(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     machine.force(args[1], pos).or_else(|error| {
-        if error.kind() == ErrorKind::Interrupted {
+        if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::Postponed) {
             return Err(error);
         }
         let context = "while evaluating the error message passed to builtins.addErrorContext";
@@ -64,7 +64,7 @@ fn trace(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
         None => try_print_value(machine, value, &PrintOptions::default(), &mut line)?,
     }
     line.push(b'\n');
-    machine.log(&line);
+    machine.log(&line)?;
     machine.force(args[1], pos)
 }
 
@@ -75,7 +75,7 @@ fn trace_verbose(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 fn warn(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let context = "while evaluating the first argument; the message passed to builtins.warn";
     let text = machine.force_string(args[0], pos, context)?;
-    machine.log(&warning(text.bytes()));
+    machine.log(&warning(text.bytes()))?;
     if machine.settings().abort_on_warn {
         let message = "aborting to reveal stack trace of warning, as abort-on-warn is set";
         return Err(Error::new(ErrorKind::Eval, message));

@@ -133,7 +133,7 @@ impl<'m> Draft<'m> {
             self.warn(&format!(
                 "In derivation '{name}': setting structured attributes via '__json' is deprecated, and may be disallowed \
                  in future versions of Nix. Set '__structuredAttrs = true' instead."
-            ));
+            ))?;
             self.drv.structured_attrs = Some(crate::derivation_json::reprint(text)?);
             return Ok(());
         }
@@ -187,22 +187,22 @@ impl<'m> Draft<'m> {
             | b"disallowedReferences"
             | b"disallowedRequisites"
             | b"maxSize"
-            | b"maxClosureSize" => self.warn_disabled(&String::from_utf8_lossy(key)),
+            | b"maxClosureSize" => self.warn_disabled(&String::from_utf8_lossy(key))?,
             _ => {}
         }
         Ok(())
     }
 
-    fn warn(&self, message: &str) {
-        self.machine.log(format!("warning: {message}\n").as_bytes());
+    fn warn(&self, message: &str) -> Result<()> {
+        self.machine.log(format!("warning: {message}\n").as_bytes())
     }
 
-    fn warn_disabled(&self, attribute: &str) {
+    fn warn_disabled(&self, attribute: &str) -> Result<()> {
         let name = String::from_utf8_lossy(&self.drv.name);
         self.warn(&format!(
             "In a derivation named '{name}', 'structuredAttrs' disables the effect of the derivation attribute \
              '{attribute}'; use 'outputChecks.<output>.{attribute}' instead"
-        ));
+        ))
     }
 
     /// NIX: an unknown algorithm counts as none.

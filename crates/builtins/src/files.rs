@@ -185,8 +185,10 @@ impl EntrySource for Entries<'_> {
 
     fn warn(&self, message: &[u8]) {
         let warned = self.machine.shared.extensions.get::<Warned>();
-        if store::lock(&warned.0).insert(message.to_vec()) {
-            self.machine.log(&[b"warning: ", message, b"\n"].concat());
+        let mut warned = store::lock(&warned.0);
+        // A machine that may not print leaves the warning to the next that looks.
+        if !warned.contains(message) && self.machine.log(&[b"warning: ", message, b"\n"].concat()).is_ok() {
+            warned.insert(message.to_vec());
         }
     }
 }

@@ -61,7 +61,7 @@ fn convert_hash(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let name = required(machine, set, pos, "toHashFormat", locating, evaluating)?;
     let format = Format::parse(name.bytes()).map_err(|e| store_error(&e))?;
     if name.bytes() == b"base32" {
-        machine.log(&[b"warning: ", Format::BASE32_WARNING.as_bytes(), b"\n"].concat());
+        machine.log(&[b"warning: ", Format::BASE32_WARNING.as_bytes(), b"\n"].concat())?;
     }
     let hash = Hash::parse_any(text.bytes(), expected).map_err(|e| store_error(&e))?;
     if hash.algorithm() == Algorithm::Blake3 {

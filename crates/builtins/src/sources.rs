@@ -124,7 +124,7 @@ pub(crate) fn parse_hash(machine: &Machine, text: &[u8], algorithm: Option<Algor
     }
     if empty {
         let shown = hash.to_string(Format::Sri, true);
-        machine.log(format!("warning: found empty hash, assuming '{shown}'\n").as_bytes());
+        machine.log(format!("warning: found empty hash, assuming '{shown}'\n").as_bytes())?;
     }
     Ok(hash)
 }

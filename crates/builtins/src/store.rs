@@ -45,6 +45,11 @@ pub fn derivation_at(machine: &Machine, path: &StorePath) -> Result<Derivation> 
     store(machine).read_derivation(machine, path)
 }
 
+/// The hash by which dependents know a derivation that this evaluation made, or that its store has.
+pub fn hash_modulo_at(machine: &Machine, path: &StorePath) -> Result<HashModulo> {
+    store(machine).hash_modulo(machine, path)
+}
+
 /// Attaches a store that writes nothing.
 pub(crate) fn attach_eval_only(shared: &Shared) {
     attach(shared, Arc::new(EvalOnly::new(shared.store_dir.clone(), Arc::clone(&shared.host))));
@@ -171,7 +176,7 @@ impl EvalStore {
         if machine.settings().trace_import_from_derivation {
             let shown = color_bytes(&first.display(machine.store_dir()));
             let parts = [b"warning: built '".as_slice(), &shown, b"' during evaluation due to an import from derivation\n"];
-            machine.log(&parts.concat());
+            machine.log(&parts.concat())?;
         }
         let mut rewrites = Rewrites::new();
         for (built, path) in self.outputs(machine, &built)? {

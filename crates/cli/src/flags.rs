@@ -50,6 +50,8 @@ pub struct Flags {
     pub no_gc_warning: bool,
     /// `--readonly-mode`, `--read-only`, `--dry-run`.
     pub read_only: bool,
+    /// The command writes derivations as they are made.
+    pub writes_at_once: bool,
     /// `--offline`: nothing is asked of the network.
     pub offline: bool,
     /// `--refresh`: earlier downloads are not taken as current.

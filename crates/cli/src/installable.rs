@@ -128,6 +128,20 @@ impl Opened {
         Ok(set.get(Symbol::from("outputs")).unwrap_or(Value::NULL))
     }
 
+    /// The value at the fragment itself, or the whole flake where there is none, as `nix-eval-jobs` takes it.
+    pub fn value_at_fragment(&self) -> Result<Value, Failure> {
+        let machine = &self.session.machine;
+        let path = self.fragment.strip_prefix('.').unwrap_or(&self.fragment);
+        if path.is_empty() {
+            return Ok(call_flake(machine, &self.flake)?);
+        }
+        let mut suggestions = Vec::new();
+        match self.find(self.outputs()?, path, &mut suggestions)? {
+            Some(found) => Ok(machine.force(found, Pos::NONE)?),
+            None => Err(self.lacks(&[path.to_owned()], suggestions)),
+        }
+    }
+
     /// The value that the fragment means.
     pub fn value(&self) -> Result<Value, Failure> {
         let machine = &self.session.machine;
@@ -138,6 +152,10 @@ impl Opened {
                 return Ok(machine.force(found, Pos::NONE)?);
             }
         }
+        Err(self.lacks(&paths, suggestions))
+    }
+
+    fn lacks(&self, paths: &[String], suggestions: Vec<Vec<u8>>) -> Failure {
         let quoted: Vec<String> = paths.iter().map(|path| format!("'{path}'")).collect();
         let list = match quoted.split_last() {
             Some((last, [])) => last.clone(),
@@ -145,7 +163,7 @@ impl Opened {
             None => String::new(),
         };
         let message = format!("flake '{}' does not provide attribute {}", colored(self.reference.show()), colored(list));
-        Err(Error::new(ErrorKind::Host, message).suggest(suggestions).into())
+        Error::new(ErrorKind::Host, message).suggest(suggestions).into()
     }
 
     /// Follows an attribute path; none if it leads nowhere, with the names that come close.

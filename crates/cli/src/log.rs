@@ -5,6 +5,7 @@ use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::terminal::filter_escapes;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Where the user is told things.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub struct Log {
     plain: bool,
     verbosity: AtomicI32,
     full_traces: AtomicBool,
+    /// A line that stands below everything else on a terminal while work goes on.
+    status: Mutex<Vec<u8>>,
 }
 
 /// Warnings are shown from this verbosity on.
@@ -23,7 +26,7 @@ impl Log {
         let unwanted = host.env(b"NO_COLOR").is_some() || host.env(b"NOCOLOR").is_some();
         let dumb = host.env(b"TERM").is_none_or(|terminal| &*terminal == b"dumb");
         let plain = unwanted || dumb || !std::io::stderr().is_terminal();
-        Log { plain, verbosity: AtomicI32::new(WARNINGS), full_traces: AtomicBool::new(false) }
+        Log { plain, verbosity: AtomicI32::new(WARNINGS), full_traces: AtomicBool::new(false), status: Mutex::default() }
     }
 
     /// Whether the user gets no colours.
@@ -65,7 +68,23 @@ impl Log {
         if quiet && (text.starts_with(b"warning:") || text.starts_with(b"evaluation warning:")) {
             return;
         }
+        let status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         // A closed standard error is no reason to fail.
-        let _ = std::io::stderr().write_all(&text);
+        let _ = match status.is_empty() {
+            true => std::io::stderr().write_all(&text),
+            false => std::io::stderr().write_all(&[b"\r\x1b[K", &text[..], &status[..]].concat()),
+        };
+    }
+
+    /// Shows a line that is replaced by the next; an empty one ends it. Only on terminals.
+    pub fn show_status(&self, line: &str) {
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        *status = line.as_bytes().to_vec();
+        let _ = std::io::stderr().write_all(&[b"\r\x1b[K", line.as_bytes()].concat());
+    }
+
+    /// How much the user wants to hear.
+    pub fn verbosity(&self) -> i32 {
+        self.verbosity.load(Ordering::Relaxed)
     }
 }

@@ -1,13 +1,13 @@
 //! The program: which tool it is called as, the thread it runs on, and how it ends.
 
 use crate::arguments::{Word, Words};
-use crate::commands::{compare, eval, flake, help, instantiate};
+use crate::commands::{compare, eval, flake, help, instantiate, jobs};
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::log::Log;
 use crate::output::Output;
 use firn_eval::{Error, ErrorKind};
-use firn_host::{RealHost, RealWorld};
+use firn_host::{Host, RealHost, RealWorld};
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -56,6 +56,10 @@ pub fn main() -> ExitCode {
 fn run(words: Vec<Vec<u8>>) -> u8 {
     let host = Arc::new(RealHost::new(RealWorld));
     let log = Arc::new(Log::new(&*host));
+    // For tests: races that are rare on an idle machine happen often.
+    if let Some(seed) = host.env(b"FIRN_PERTURB").and_then(|seed| std::str::from_utf8(&seed).ok()?.parse().ok()) {
+        firn_value::perturb_schedule(seed);
+    }
     let mut words = words.into_iter();
     let called = words.next().unwrap_or_else(|| b"firn".to_vec());
     let mut invocation = Invocation { called, tool: None, host, log, output: Output::default() };
@@ -98,6 +102,10 @@ fn dispatch(invocation: &mut Invocation, words: Words) -> Result<(), Failure> {
             invocation.tool = Some("nix-instantiate");
             instantiate::run(invocation, words, Flags::new())
         }
+        b"nix-eval-jobs" => {
+            invocation.tool = Some("nix-eval-jobs");
+            jobs::run(invocation, words, Flags::new())
+        }
         b"nix" => {
             invocation.tool = Some("nix");
             command(invocation, words)
@@ -129,6 +137,10 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
             (b"compare", None) => {
                 invocation.called.extend_from_slice(b" compare");
                 compare::run(invocation, words, flags)
+            }
+            (b"jobs", None) => {
+                invocation.called.extend_from_slice(b" jobs");
+                jobs::run(invocation, words, flags)
             }
             (b"eval", _) => eval::run(invocation, words, flags),
             (b"flake", _) => {

@@ -185,7 +185,8 @@ fn fenced(host: &Arc<dyn Host>, resolved: &Resolved, log: &Log) -> Result<Option
     Ok(Some(Arc::new(fence)))
 }
 
-fn read_stdin() -> Result<Vec<u8>, Failure> {
+/// What is on standard input.
+pub(crate) fn read_stdin() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     match std::io::stdin().lock().read_to_end(&mut bytes) {
         Ok(_) => Ok(bytes),

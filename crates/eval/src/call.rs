@@ -193,7 +193,7 @@ impl Machine {
                 Ok(value) => Ok(own_cell(value)),
                 Err(error) => {
                     *failed = true;
-                    keep_waiting(error).map(Thunk::failed)
+                    self.keep_waiting(error).map(Thunk::failed)
                 }
             };
         }
@@ -208,7 +208,7 @@ impl Machine {
             Ok(_) => Ok(cell),
             Err(error) => {
                 *failed = true;
-                keep_waiting(error).map(|_| cell)
+                self.keep_waiting(error).map(|_| cell)
             }
         }
     }
@@ -431,14 +431,16 @@ pub fn own_cell(value: Value) -> Value {
     if value.is_told_apart_by_cell() { Thunk::ready(value) } else { value }
 }
 
-/// A failure met early waits for whoever needs the argument first; one that does not last is raised at once.
-#[cold]
-fn keep_waiting(error: Box<Error>) -> Result<Box<Error>> {
-    if !error.is_lasting() {
-        return Err(error);
+impl Machine {
+    /// A failure met early waits for whoever needs the argument first; one that no thunk remembers is raised at once.
+    #[cold]
+    fn keep_waiting(&self, error: Box<Error>) -> Result<Box<Error>> {
+        if !self.is_remembered(&error) {
+            return Err(error);
+        }
+        error.wait();
+        Ok(error)
     }
-    error.wait();
-    Ok(error)
 }
 
 #[cold]

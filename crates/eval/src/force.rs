@@ -1,7 +1,7 @@
 //! Forcing: a cell becomes a value in weak head normal form, once.
 
 use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
-use crate::{Machine, Stats};
+use crate::{Machine, Manner, Stats};
 use firn_source::Pos;
 use firn_value::{Body, Error, ErrorKind, Function, Result, Slot, Thunk, ThunkState, Value, Work};
 
@@ -75,8 +75,21 @@ impl Machine {
 
     #[cold]
     fn failed(&self, thunk: &'static Thunk, work: Work, error: Box<Error>) -> Result<Value> {
-        if error.is_lasting() { thunk.fail(error.share()) } else { thunk.restore(work) }
+        match self.manner {
+            _ if !self.is_remembered(&error) => thunk.restore(work),
+            Manner::Alone => thunk.fail(error.share()),
+            _ => thunk.fail(Box::new((*error).clone())),
+        }
         Err(error)
+    }
+
+    /// Whether thunks that fail with the error stay failed.
+    pub(crate) fn is_remembered(&self, error: &Error) -> bool {
+        match self.manner {
+            Manner::Alone => error.is_lasting(),
+            Manner::Beside => error.is_lasting() && error.kind() != ErrorKind::InfiniteRecursion,
+            Manner::Ahead => false,
+        }
     }
 
     /// The thunk is not ours to evaluate: it is done, failed, or being evaluated.
@@ -85,16 +98,23 @@ impl Machine {
         loop {
             match thunk.state() {
                 ThunkState::Forced(value) => return Ok(value),
-                ThunkState::Failed(error) => return Err(error.raise()),
+                ThunkState::Failed(error) if self.manner == Manner::Alone => return Err(error.raise()),
+                ThunkState::Failed(error) => return Err(Box::new(error.clone())),
                 ThunkState::Suspended => return self.force_thunk(thunk, pos),
                 // Another thread's claim is waited for, unless that thread waits for this one.
-                ThunkState::Claimed(owner) if owner == Thunk::this_thread() || !thunk.wait(owner) => {
-                    return Err(infinite_recursion(pos));
-                }
-                ThunkState::Claimed(_) => {}
+                ThunkState::Claimed(owner) if owner == Thunk::this_thread() => return Err(infinite_recursion(pos)),
+                ThunkState::Claimed(owner) if thunk.wait(owner) => {}
+                ThunkState::Claimed(_) if self.manner == Manner::Alone => return Err(infinite_recursion(pos)),
+                ThunkState::Claimed(_) => return Err(postponed()),
             }
         }
     }
+}
+
+/// What is given up for now, to be evaluated again in its turn.
+#[cold]
+pub(crate) fn postponed() -> Box<Error> {
+    Error::new(ErrorKind::Postponed, "evaluation was postponed")
 }
 
 fn infinite_recursion(pos: Pos) -> Box<Error> {

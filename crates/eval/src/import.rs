@@ -103,7 +103,7 @@ impl Machine {
             let diagnostic = Diagnostic { pos: warning.pos, ..Diagnostic::message(Level::Warning, &warning.message) };
             // NIX: only warnings that name a place have their lines aligned.
             let text = if warning.pos.is_some() { diagnostic.render(false) } else { diagnostic.unaligned() };
-            self.log(&[text.as_slice(), b"\n"].concat());
+            self.log(&[text.as_slice(), b"\n"].concat())?;
         }
         Ok(ast)
     }

@@ -36,7 +36,7 @@ pub use context::{context_elements, context_of, store_error};
 pub use errors::{color_bytes, colored, colored_name, missing_feature, show_type};
 pub use firn_value::{Error, ErrorKind, Result};
 pub use force::place_of;
-pub use machine::{Builtin, Machine, PrimopFn, Shared};
+pub use machine::{Builtin, Machine, Manner, PrimopFn, Shared};
 pub use names::Names;
 pub use packages::Package;
 pub use print::{OnError, PrintOptions, evaluated_value, print_ambiguous, print_value, show_location, try_print_value};

@@ -97,6 +97,20 @@ impl std::fmt::Debug for Shared {
     }
 }
 
+/// How a machine fails while others evaluate beside it (E7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Manner {
+    /// As Nix: a failed thunk remembers its error, and gives it with the frames of whoever met it first.
+    #[default]
+    Alone,
+    /// What an evaluation says must not depend on what others evaluated before it: a failed thunk gives the error with its
+    /// own frames only, infinite recursion is found by each anew, and a circle through other threads is postponed.
+    Beside,
+    /// Evaluating ahead of another thread that will need the result, and that alone tells of failures: a thunk that fails is
+    /// given back as it was, and nothing is printed.
+    Ahead,
+}
+
 /// One thread's machine.
 #[derive(Debug)]
 pub struct Machine {
@@ -108,6 +122,7 @@ pub struct Machine {
     pub(crate) stack_limit: Cell<usize>,
     pub(crate) max_depth: u32,
     pub(crate) show_trace: bool,
+    pub(crate) manner: Manner,
 }
 
 impl Shared {
@@ -176,8 +191,14 @@ impl Globals<Value> for Shared {
 impl Machine {
     /// A machine for this thread.
     pub fn new(shared: Arc<Shared>) -> Machine {
+        Machine::in_manner(shared, Manner::Alone)
+    }
+
+    /// A machine for this thread, which fails in that manner.
+    pub fn in_manner(shared: Arc<Shared>, manner: Manner) -> Machine {
         let (max_depth, show_trace) = (shared.settings.max_call_depth, shared.settings.show_trace);
-        Machine { shared, stats: Stats::default(), depth: Cell::new(0), stack_limit: Cell::new(usize::MAX), max_depth, show_trace }
+        let (stats, depth, stack_limit) = (Stats::default(), Cell::new(0), Cell::new(usize::MAX));
+        Machine { shared, stats, depth, stack_limit, max_depth, show_trace, manner }
     }
 
     /// Settings in force.
@@ -198,9 +219,13 @@ impl Machine {
         &self.shared.names
     }
 
-    /// Writes to the log (standard error unless replaced).
-    pub fn log(&self, text: &[u8]) {
+    /// Writes to the log (standard error unless replaced). Fails when it is not this machine's turn to print.
+    pub fn log(&self, text: &[u8]) -> Result<()> {
+        if self.manner == Manner::Ahead {
+            return Err(crate::force::postponed());
+        }
         let mut log = self.shared.log.lock().unwrap_or_else(|e| e.into_inner());
         log(text);
+        Ok(())
     }
 }

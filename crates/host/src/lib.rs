@@ -41,7 +41,7 @@ pub use restricted::Restricted;
 pub use search::{DefaultPaths, EntrySource, Found, LocalOnly, PseudoUrl, SearchEntry, SearchPath, tarball_url};
 pub use snapshot::{MemoryHost, RealHost, Snapshot};
 pub use store::{
-    EvalOnly, Kind as StoreKind, Log as StoreLog, Places, Source, SourceError, Store, StoreReference, StoreSettings, StoreView,
+    EvalOnly, Kind as StoreKind, Log as StoreLog, Missing, Places, Source, SourceError, Store, StoreReference, StoreSettings, StoreView,
     open as open_store,
 };
 pub use world::{Home, ListFault, ReadFault, World};

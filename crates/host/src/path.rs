@@ -54,7 +54,7 @@ impl AbsPath {
     }
 
     /// One component below this path. `name` comes from a listing or from another canonical path.
-    pub(crate) fn child(&self, name: &[u8]) -> AbsPath {
+    pub fn child(&self, name: &[u8]) -> AbsPath {
         debug_assert!(!name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/'));
         let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
         if !self.is_root() {

@@ -70,6 +70,17 @@ impl Source {
     }
 }
 
+/// What a store would do to have some objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Derivations to build.
+    pub build: Vec<StorePath>,
+    /// Objects to download.
+    pub substitute: Vec<StorePath>,
+    /// Objects that nobody knows how to get.
+    pub unknown: Vec<StorePath>,
+}
+
 /// A place for store objects. One store serves one evaluation, from many threads.
 pub trait Store: Send + Sync {
     /// Whether the object exists.
@@ -98,6 +109,12 @@ pub trait Store: Send + Sync {
 
     /// Builds outputs that evaluation wants to read, and gives their paths in the same order.
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>>;
+
+    /// What would have to be built or downloaded to have these objects and outputs; none if this store cannot tell more
+    /// than [`Store::is_valid`] does.
+    fn missing(&self, _objects: &[StorePath], _outputs: &[Built]) -> Result<Option<Missing>> {
+        Ok(None)
+    }
 
     /// Whether nothing is written: paths are computed, and need not exist.
     fn is_read_only(&self) -> bool {

@@ -45,6 +45,8 @@ pub enum ErrorKind {
     Eval,
     /// The user interrupted; never remembered by a thunk.
     Interrupted,
+    /// Another thread is in the way, or what would be printed has its turn later: evaluated again then. Never seen by users.
+    Postponed,
 }
 
 /// One step of the trace.
@@ -228,7 +230,7 @@ impl Error {
 
     /// Whether a thunk that failed with it stays failed.
     pub fn is_lasting(&self) -> bool {
-        !matches!(self.kind(), ErrorKind::Interrupted | ErrorKind::StackOverflow)
+        !matches!(self.kind(), ErrorKind::Interrupted | ErrorKind::Postponed | ErrorKind::StackOverflow)
     }
 }
 

@@ -15,7 +15,7 @@ pub use context::{Context, ContextBuilder};
 pub use error::{Error, ErrorKind, Frame, Result};
 pub use layout::{
     Attrs, AttrsBuilder, Closure, Function, List, ListBuilder, PartialApp, Slot, Str, Thunk, ThunkState, Type, Value, Work,
-    heap_bytes, single_threaded,
+    heap_bytes, perturb_schedule, single_threaded,
 };
 pub use literals::Constants;
 pub use primop::Primop;

@@ -15,11 +15,12 @@ Usage: firn COMMAND [FLAG…] [ARGUMENT…]
 Commands:
   instantiate   print values, syntax trees or derivations, as nix-instantiate does
   eval          print the value of an expression or file, as nix eval does
+  jobs          print a line of JSON for every derivation in a set, as nix-eval-jobs does
   compare       show where derivations differ from those that a list names
   flake         tell about a flake: metadata, show, lock, update
   help          show this text, or that of a command
 
-Through a link named nix-instantiate or nix, firn takes the command line of that tool.
+Through a link named nix-instantiate, nix or nix-eval-jobs, firn takes the command line of that tool.
 
 Flags of every command:
   -I ENTRY                    add to the search path: DIRECTORY or NAME=DIRECTORY
@@ -134,6 +135,43 @@ Flags:
 Flags of every command are listed by firn --help.
 ";
 
+const JOBS: &str = "\
+firn jobs prints a line of JSON for every derivation in a set, as nix-eval-jobs does.
+
+Usage: firn jobs [FLAG…] (FILE | --expr EXPR | --flake FLAKE#PATH)
+
+Sets are looked into where recurseForDerivations says so, the outermost always. What fails to evaluate gets a line with its
+error and does not end the run. Workers are threads that share what they evaluated.
+
+What a line tells:
+  (always)               attr, attrPath, name, system, drvPath, outputs, requiredSystemFeatures; or error
+  --meta                 meta
+  --show-input-drvs      inputDrvs
+  --check-cache-status   cacheStatus, isCached, neededBuilds, neededSubstitutes
+  --constituents         constituents of Hydra's aggregate jobs, which get them as inputs
+  --apply FUNCTION       extraValue: FUNCTION applied to the derivation, a set
+
+Flags:
+  -E, --expr             the argument is an expression
+  --flake                the argument is a flake; evaluated purely unless --impure is given
+  --select FUNCTION      look into what FUNCTION gives for the set (or flake)
+  --force-recurse        look into every set
+  --no-instantiate       write nothing to the store
+  --gc-roots-dir DIR     make a garbage collector root for each derivation there
+  --workers N            evaluate on N threads; as many as there are processors if not given
+  --max-memory-size MB   memory per worker (4096); beyond it the run goes on in a new process
+  --shard I/N            do one of N parts of the jobs; the parts are the same on every machine
+  --sorted               print lines in the order of their paths
+  --override-input, --reference-lock-file and the like as listed by firn help flake
+
+Flags of every command are listed by firn --help.
+
+Examples:
+  firn jobs --no-instantiate ./release.nix
+  firn jobs --flake .#hydraJobs --gc-roots-dir ./gcroots --workers 4
+  firn jobs --force-recurse --meta --shard 2/8 -E 'import <nixpkgs> { }'
+";
+
 const COMPARE: &str = "\
 firn compare evaluates the attributes of a list in one process and shows where they differ from the list.
 
@@ -181,6 +219,11 @@ pub fn compare(invocation: &mut Invocation) -> Result<(), Failure> {
     print(invocation, COMPARE)
 }
 
+/// What `jobs` does.
+pub fn jobs(invocation: &mut Invocation) -> Result<(), Failure> {
+    print(invocation, JOBS)
+}
+
 /// What `eval` does.
 pub fn eval(invocation: &mut Invocation) -> Result<(), Failure> {
     print(invocation, EVAL)
@@ -199,6 +242,7 @@ pub fn topic(invocation: &mut Invocation, mut words: Words) -> Result<(), Failur
         Some(Word::Argument(name)) if name == b"eval" => eval(invocation),
         Some(Word::Argument(name)) if name == b"flake" => flake(invocation),
         Some(Word::Argument(name)) if name == b"compare" => compare(invocation),
+        Some(Word::Argument(name)) if name == b"jobs" => jobs(invocation),
         Some(Word::Argument(name) | Word::Flag(name)) => Err(Failure::usage("'", &name, "' is not a recognised command")),
     }
 }

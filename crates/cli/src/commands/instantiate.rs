@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::program::Invocation;
 use crate::session::Session;
-use crate::settings::{self, Writes};
+use crate::settings;
 use crate::statistics;
 use crate::stores::failed;
 use firn_eval::{Coercion, place_of, print_ambiguous};
@@ -69,10 +69,8 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let evaluates = typed.action != Action::Instantiate && !typed.read_write;
     flags.read_only |= typed.dry_run || evaluates;
     let log = invocation.log.clone();
-    let mut resolved = settings::resolve(&*invocation.host, &flags, false, &|text| log.warn(text))?;
-    if resolved.writes == Writes::WhenNeeded {
-        resolved.writes = Writes::AtOnce;
-    }
+    flags.writes_at_once = true;
+    let resolved = settings::resolve(&*invocation.host, &flags, false, &|text| log.warn(text))?;
     let session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
     let mut command = Command { invocation, session: &session, typed: &typed, flags: &flags, roots: 0, warned: false };
     let done = command.all();

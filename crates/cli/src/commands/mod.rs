@@ -6,4 +6,5 @@ pub mod flake;
 mod flake_show;
 pub mod help;
 pub mod instantiate;
+pub mod jobs;
 mod render;

@@ -84,7 +84,11 @@ pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8]))
         eval,
         search,
         store: config.text("store").map(<[u8]>::to_vec).or_else(|| non_empty(host, b"NIX_REMOTE")),
-        writes: if flags.read_only { Writes::Never } else { Writes::WhenNeeded },
+        writes: match (flags.read_only, flags.writes_at_once) {
+            (true, _) => Writes::Never,
+            (false, true) => Writes::AtOnce,
+            (false, false) => Writes::WhenNeeded,
+        },
         building: building(&config),
         fetch: fetching::fetch_settings(host, flags, &config),
         flake: fetching::flake_settings(&config),

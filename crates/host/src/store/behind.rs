@@ -16,7 +16,7 @@ use firn_store::path::StorePath;
 use firn_store::{Error, ErrorKind, Result};
 
 use super::local::refused;
-use super::{Source, SourceError, Store};
+use super::{Missing, Source, SourceError, Store};
 use crate::{AbsPath, Host};
 
 /// The most additions written together: as many locks are held at once.
@@ -61,6 +61,10 @@ pub(super) trait Backend: Send + Sync {
     fn write(&self, batch: &[Item]) -> Result<()>;
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>>;
     fn add_root(&self, path: &StorePath, root: &AbsPath) -> Result<()>;
+    /// See [`Store::missing`].
+    fn missing(&self, _objects: &[StorePath], _outputs: &[Built]) -> Result<Option<Missing>> {
+        Ok(None)
+    }
     fn close(&self) {}
 }
 
@@ -273,6 +277,11 @@ impl Store for Behind {
         let mut state = self.0.lock();
         state.built.extend(paths.iter().map(|path| (path.clone(), ())));
         Ok(paths)
+    }
+
+    fn missing(&self, objects: &[StorePath], outputs: &[Built]) -> Result<Option<Missing>> {
+        self.flush()?;
+        self.0.backend.missing(objects, outputs)
     }
 
     fn is_made(&self, path: &StorePath) -> bool {

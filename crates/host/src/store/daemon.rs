@@ -24,7 +24,7 @@ use firn_store::{Error, ErrorKind, Result};
 use super::behind::{Backend, Content, Item};
 use super::local::{address_of, source_error};
 use super::reference::Places;
-use super::{StoreSettings, roots};
+use super::{Missing, StoreSettings, roots};
 use crate::AbsPath;
 use connection::Connection;
 use wire::Message;
@@ -38,6 +38,7 @@ mod request {
     pub const ADD_INDIRECT_ROOT: u64 = 12;
     pub const QUERY_PATH_INFO: u64 = 26;
     pub const QUERY_VALID_PATHS: u64 = 31;
+    pub const QUERY_MISSING: u64 = 40;
     pub const QUERY_DERIVATION_OUTPUT_MAP: u64 = 41;
     pub const ADD_MULTIPLE_TO_STORE: u64 = 44;
     pub const BUILD_PATHS_WITH_RESULTS: u64 = 46;
@@ -371,6 +372,23 @@ impl Backend for Daemon {
 
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {
         Daemon::build(self, wanted)
+    }
+
+    fn missing(&self, objects: &[StorePath], outputs: &[Built]) -> Result<Option<Missing>> {
+        let mut names: Vec<Vec<u8>> = objects.iter().map(|path| self.dir.print(path)).collect();
+        names.extend(outputs.iter().map(|built| requested(&self.dir, built)));
+        let mut question = Message::default();
+        question.number(request::QUERY_MISSING).strings(names.iter().map(Vec::as_slice));
+        let missing = self.with(|connection| {
+            connection.ask(&question, |own| {
+                let answer = own.answer();
+                let (build, substitute) = (answer.paths(&self.dir)?, answer.paths(&self.dir)?);
+                let unknown = answer.paths(&self.dir)?;
+                let (_download_size, _unpacked_size) = (answer.number()?, answer.number()?);
+                Ok(Missing { build, substitute, unknown })
+            })
+        })?;
+        Ok(Some(missing))
     }
 
     fn add_root(&self, path: &StorePath, root: &AbsPath) -> Result<()> {

@@ -5,6 +5,7 @@
 //! `crates/value/tests/thunk_protocol.rs`.
 
 use super::claim::Head;
+use super::perturb;
 use super::waits::Waits;
 use super::{Slot, Value, header, header_count, header_kind, header_low, heap, kind, word::tag};
 use crate::{Body, Error};
@@ -170,7 +171,11 @@ impl Thunk {
             kind::APPLY => Work::Apply(self.slots(header_count(head) as usize)),
             _ => return None,
         };
-        if !self.head.claim(head, Thunk::this_thread(), SHARED.load(Ordering::Relaxed)) {
+        let shared = SHARED.load(Ordering::Relaxed);
+        if shared {
+            perturb::perhaps_yield();
+        }
+        if !self.head.claim(head, Thunk::this_thread(), shared) {
             return None;
         }
         Some(work)

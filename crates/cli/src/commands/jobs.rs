@@ -1,0 +1,349 @@
+//! `firn jobs`, which is `nix-eval-jobs`: every derivation in a set as a line of JSON, on several threads in one heap.
+//!
+//! Workers take paths from the [`queue`], [`job`] makes the line of one, and this thread prints lines as they come (or in
+//! order), after the store has written what they name. [`recycle`] keeps to the memory limit.
+
+mod cache_status;
+mod constituents;
+mod job;
+mod progress;
+mod queue;
+mod recycle;
+mod typed;
+
+use super::help;
+use crate::arguments::{Word, Words};
+use crate::failure::Failure;
+use crate::flags::{Argument, Flags};
+use crate::installable::Opening;
+use crate::program::{Invocation, STACK};
+use crate::session::{Session, read_stdin};
+use crate::settings::{self, host_failure};
+use crate::stores::failed;
+use crate::statistics;
+use firn_eval::{Error, Machine, Manner, Stats};
+use firn_source::Pos;
+use firn_text::json::Tree;
+use firn_value::Value;
+use job::Task;
+use progress::Progress;
+use queue::{Path, Queue, Todo};
+use recycle::Rest;
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use typed::Typed;
+
+/// Megabytes per worker, where the user does not say.
+const MEMORY: u64 = 4096;
+
+/// A line, and the error in it.
+type Done = (Path, Tree, Option<Box<Error>>);
+
+/// Runs the command.
+pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> Result<(), Failure> {
+    let mut typed = Typed::default();
+    while let Some(word) = words.next_word() {
+        match word {
+            Word::Argument(expression) if typed.expression.is_none() => typed.expression = Some(expression),
+            Word::Argument(other) => return Err(Failure::usage("unexpected argument '", &other, "'")),
+            Word::Flag(flag) if flag == b"--help" => return help::jobs(invocation),
+            Word::Flag(flag) if flag == b"--version" => return help::version(invocation),
+            Word::Flag(flag) => {
+                if !typed.read(&flag, &mut words, &mut flags)? && !flags.read(&flag, &mut words)? {
+                    return Err(Failure::usage("unrecognised flag '", &flag, "'"));
+                }
+            }
+        }
+    }
+    typed.check()?;
+    invocation.log.set_verbosity(flags.verbosity);
+    flags.read_only |= typed.no_instantiate;
+    flags.writes_at_once = true;
+    let mut rest = Rest::take()?.unwrap_or_else(|| {
+        let decided = typed.shard.is_none();
+        Rest { todo: vec![(Path::new(), decided)], ..Rest::default() }
+    });
+    keep_stdin(&mut flags, &mut rest)?;
+    let (session, root) = typed.open(invocation, &mut flags)?;
+    let done = Run::new(invocation, &typed, &session, rest)?.all(root);
+    let closed = session.store.close().map_err(failed);
+    done.and(closed)?;
+    statistics::print(&session.machine, &*invocation.host, &invocation.log)
+}
+
+/// Standard input can be read once, and a later process of the run needs what was in it too.
+fn keep_stdin(flags: &mut Flags, rest: &mut Rest) -> Result<(), Failure> {
+    for argument in flags.arguments.values_mut().filter(|argument| matches!(argument, Argument::Stdin)) {
+        let text = match &rest.stdin {
+            Some(text) => text.clone(),
+            None => rest.stdin.insert(read_stdin()?).clone(),
+        };
+        *argument = Argument::Text(text);
+    }
+    Ok(())
+}
+
+impl Typed {
+    /// The session, and the set that is looked into.
+    fn open(&self, invocation: &Invocation, flags: &mut Flags) -> Result<(Session, Value), Failure> {
+        let named = self.expression.clone().unwrap_or_default();
+        let (session, root) = if self.flake {
+            let opening = Opening { flags, locks: &self.locks, allow_missing: false };
+            let opened = opening.open(invocation, &named)?;
+            let root = opened.value_at_fragment()?;
+            (opened.session, root)
+        } else {
+            let log = invocation.log.clone();
+            let resolved = settings::resolve(&*invocation.host, flags, false, &|text| log.warn(text))?;
+            let session = Session::start(&invocation.host, flags, resolved, &invocation.log)?;
+            let source =
+                if self.is_expression { session.expression(&named)? } else { session.file_expression(&named)? };
+            let root = session.machine.auto_call(session.arguments, session.evaluate(source)?)?;
+            (session, root)
+        };
+        let Some(select) = &self.select else { return Ok((session, root)) };
+        let machine = &session.machine;
+        let function = session.evaluate(session.expression(select)?)?;
+        let selected = machine.call(function, &[root], Pos::NONE)?;
+        machine.force_attrs(selected, Pos::NONE, "'--select' must evaluate to an attrset (the traversal root)")?;
+        Ok((session, selected))
+    }
+}
+
+/// A run in this process.
+struct Run<'a> {
+    invocation: &'a mut Invocation,
+    typed: &'a Typed,
+    session: &'a Session,
+    queue: Queue,
+    stdin: Option<Vec<u8>>,
+    progress: Progress,
+    /// Lines that wait for earlier ones.
+    held: BTreeMap<Path, (Tree, Option<Box<Error>>)>,
+    /// All lines by attribute, for aggregates.
+    jobs: BTreeMap<String, Tree>,
+}
+
+impl<'a> Run<'a> {
+    fn new(invocation: &'a mut Invocation, typed: &'a Typed, session: &'a Session, rest: Rest) -> Result<Self, Failure> {
+        let quiet = invocation.tool.is_some();
+        let mut progress = Progress::new(&invocation.log, quiet, rest.elapsed);
+        (progress.done, progress.failed) = (rest.done, rest.failed);
+        let name = |line: &Tree| line.get("attr").and_then(Tree::as_text).unwrap_or_default().to_owned();
+        Ok(Run {
+            invocation,
+            typed,
+            session,
+            queue: Queue::new(recycle::begin(rest.todo), typed.shard),
+            stdin: rest.stdin,
+            progress,
+            held: rest.held.into_iter().map(|(path, line)| (path, (line, None))).collect(),
+            jobs: rest.jobs.into_iter().map(|line| (name(&line), line)).collect(),
+        })
+    }
+
+    fn all(mut self, root: Value) -> Result<(), Failure> {
+        let workers = self.workers();
+        let task = self.task(root)?;
+        if workers > 1 {
+            firn_value::single_threaded(false);
+        }
+        let limit = self.typed.memory.unwrap_or(MEMORY).saturating_mul(workers as u64);
+        let (send, receive) = mpsc::channel();
+        let shared = Arc::clone(&self.session.machine.shared);
+        // The queue is read by the workers while the rest of the run is this thread's.
+        let queue = std::mem::replace(&mut self.queue, Queue::new([], None));
+        let printed = std::thread::scope(|scope| {
+            let mut threads = Vec::with_capacity(workers);
+            for index in 0..workers {
+                let (send, shared, queue, task) = (send.clone(), Arc::clone(&shared), &queue, &task);
+                let work = move || work(Machine::in_manner(shared, Manner::Beside), task, queue, limit, &send);
+                let thread = std::thread::Builder::new().name(format!("firn {index}")).stack_size(STACK);
+                let started = thread.spawn_scoped(scope, work);
+                threads.push(started.map_err(|e| {
+                    queue.stop();
+                    Failure::error(format!("cannot start a thread: {e}"))
+                })?);
+            }
+            drop(send);
+            let printed = self.print_all(&queue, &receive).inspect_err(|_| queue.stop());
+            for thread in threads {
+                // A panic goes on in this thread when the scope ends.
+                if let Ok(stats) = thread.join() {
+                    self.session.machine.stats.add(&stats);
+                }
+            }
+            printed
+        });
+        self.queue = queue;
+        printed?;
+        self.finish()
+    }
+
+    /// How many threads evaluate. NIX: nix-eval-jobs has one worker unless told otherwise.
+    fn workers(&self) -> usize {
+        let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let usual = || if self.invocation.tool.is_some() { 1 } else { available() };
+        self.typed.workers.unwrap_or_else(usual)
+    }
+
+    fn task(&self, root: Value) -> Result<Task<'a>, Failure> {
+        let session = self.session;
+        let apply = match &self.typed.apply {
+            Some(text) => Some(session.evaluate(session.expression(text)?)?),
+            None => None,
+        };
+        let gc_roots = match &self.typed.gc_roots {
+            Some(dir) => Some(session.here()?.join(dir).map_err(host_failure)?),
+            None => None,
+        };
+        Ok(Task {
+            typed: self.typed,
+            root,
+            arguments: session.arguments,
+            apply,
+            store: session.store.clone(),
+            gc_roots,
+            full_traces: session.resolved.eval.show_trace,
+        })
+    }
+
+    /// Prints lines until the workers have ended.
+    fn print_all(&mut self, queue: &Queue, lines: &mpsc::Receiver<Done>) -> Result<(), Failure> {
+        loop {
+            let mut batch = Vec::new();
+            match lines.recv_timeout(self.progress.patience()) {
+                Ok(done) => batch.push(done),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return self.release(queue.first()),
+            }
+            // Asked before the channel is emptied: a path that is done by now has its line in there.
+            let first = queue.first();
+            batch.extend(lines.try_iter());
+            if !batch.is_empty() {
+                // What a line names is in the store when it is printed.
+                self.session.store.finish().map_err(failed)?;
+                for (path, line, error) in batch {
+                    self.held.insert(path, (line, error));
+                }
+                self.release(first)?;
+                self.invocation.output.flush()?;
+            }
+            self.progress.tell(queue.left());
+        }
+    }
+
+    /// Prints the lines that wait for nothing any more.
+    fn release(&mut self, first: Option<Path>) -> Result<(), Failure> {
+        let first = first.filter(|_| self.typed.sorted);
+        while let Some(entry) = self.held.first_entry() {
+            if first.as_ref().is_some_and(|first| entry.key() > first) {
+                break;
+            }
+            let (line, error) = entry.remove();
+            self.print(line, error)?;
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, line: Tree, error: Option<Box<Error>>) -> Result<(), Failure> {
+        self.progress.done += 1;
+        self.progress.failed += usize::from(line.get("error").is_some());
+        if let Some(error) = error {
+            self.invocation.log.say(&error.diagnostic());
+        }
+        if !constituents::is_waiting(&line) {
+            self.line(&line)?;
+        }
+        if self.typed.constituents {
+            let name = line.get("attr").and_then(Tree::as_text).unwrap_or_default().to_owned();
+            self.jobs.insert(name, line);
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &Tree) -> Result<(), Failure> {
+        let text = line.print(None).map_err(Failure::error)?;
+        self.invocation.output.line(&text)
+    }
+
+    /// Ends the run, or lets another process go on with it.
+    fn finish(mut self) -> Result<(), Failure> {
+        let todo: Vec<_> = self.queue.rest().into_iter().map(|(path, Todo { decided, .. })| (path, decided)).collect();
+        if !todo.is_empty() {
+            self.progress.pause();
+            self.session.store.close().map_err(failed)?;
+            self.invocation.output.flush()?;
+            let rest = Rest {
+                todo,
+                done: self.progress.done,
+                failed: self.progress.failed,
+                elapsed: self.progress.elapsed(),
+                stdin: self.stdin,
+                held: self.held.into_iter().map(|(path, (line, _))| (path, line)).collect(),
+                jobs: self.jobs.into_values().collect(),
+            };
+            return Err(rest.go_on());
+        }
+        if self.typed.constituents {
+            self.aggregates()?;
+        }
+        self.progress.finish();
+        Ok(())
+    }
+
+    fn aggregates(&mut self) -> Result<(), Failure> {
+        let session = self.session;
+        let log = self.invocation.log.clone();
+        let jobs = std::mem::take(&mut self.jobs);
+        let mut tell = |text: String| log.say(&firn_source::diagnostics::Diagnostic::message(
+            firn_source::diagnostics::Level::Error,
+            text.as_bytes(),
+        ));
+        let (lines, written) = constituents::finish(&session.machine, &*session.store, jobs, &mut tell)?;
+        session.store.finish().map_err(failed)?;
+        if let Some(dir) = &self.typed.gc_roots {
+            let dir = session.here()?.join(dir).map_err(host_failure)?;
+            for path in &written {
+                session.store.add_root(path, &dir.child(path.as_bytes())).map_err(failed)?;
+            }
+        }
+        lines.iter().try_for_each(|line| self.line(line))
+    }
+}
+
+/// One worker: paths nobody has taken yet, until there are none or memory is used up.
+fn work(machine: Machine, task: &Task<'_>, queue: &Queue, limit: u64, send: &mpsc::Sender<Done>) -> Stats {
+    // A worker that panics must not leave the others waiting for it.
+    let guard = StopOnPanic(queue);
+    while let Some((path, todo)) = queue.take() {
+        let (outcome, error) = job::evaluate(&machine, task, &path, todo.cell);
+        // The line is sent before the path counts as done: what is in order must not pass it.
+        let sent = match outcome {
+            queue::Outcome::Job(line) => match queue.prints(&path, todo) {
+                true => send.send((path.clone(), line, error)).is_ok(),
+                false => true,
+            },
+            other => {
+                queue.found(&path, todo, other);
+                true
+            }
+        };
+        queue.done(&path);
+        if !sent || recycle::memory_in_use().is_some_and(|used| used > limit) {
+            queue.stop();
+        }
+    }
+    drop(guard);
+    machine.stats
+}
+
+struct StopOnPanic<'a>(&'a Queue);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
