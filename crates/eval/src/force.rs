@@ -3,7 +3,7 @@
 use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::{Machine, Manner, Stats};
 use firn_source::Pos;
-use firn_value::{Body, Error, ErrorKind, Function, Result, Slot, Thunk, ThunkState, Value, Work};
+use firn_value::{Body, Claim, Error, ErrorKind, Function, Production, Result, Slot, Thunk, ThunkState, Value, Work};
 
 impl Machine {
     /// The value in weak head normal form. `pos` is where it is needed, for messages.
@@ -20,15 +20,18 @@ impl Machine {
 
     #[inline(never)]
     fn force_thunk(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        let Some(work) = thunk.claim() else { return self.force_claimed(thunk, pos) };
+        let Some(claim) = thunk.claim() else { return self.force_claimed(thunk, pos) };
         Stats::bump(&self.stats.forces);
+        let work = claim.work;
+        let outer = claim.begin();
         let result = if self.is_stack_low() { self.with_stack(|| self.perform(work, pos)) } else { self.perform(work, pos) };
+        let _production = Production::end(outer);
         match result {
             Ok(value) => {
-                thunk.publish(value);
+                claim.publish(value);
                 Ok(value)
             }
-            Err(error) => self.failed(thunk, work, error),
+            Err(error) => self.failed(claim, error),
         }
     }
 
@@ -37,6 +40,7 @@ impl Machine {
         match work {
             Work::Run(body, captures) => self.run(body, captures),
             Work::Apply(slots) => self.apply(slots, pos),
+            Work::Transport(..) => unreachable!("no cell is transported yet"),
         }
     }
 
@@ -74,11 +78,11 @@ impl Machine {
     }
 
     #[cold]
-    fn failed(&self, thunk: &'static Thunk, work: Work, error: Box<Error>) -> Result<Value> {
+    fn failed(&self, claim: Claim, error: Box<Error>) -> Result<Value> {
         match self.manner {
-            _ if !self.is_remembered(&error) => thunk.restore(work),
-            Manner::Alone => thunk.fail(error.share()),
-            _ => thunk.fail(Box::new((*error).clone())),
+            _ if !self.is_remembered(&error) => claim.restore(),
+            Manner::Alone => claim.fail(error.share()),
+            _ => claim.fail(Box::new((*error).clone())),
         }
         Err(error)
     }
@@ -97,7 +101,7 @@ impl Machine {
     fn force_claimed(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         loop {
             match thunk.state() {
-                ThunkState::Forced(value) => return Ok(value),
+                ThunkState::Forced(value) | ThunkState::Noisy(value) | ThunkState::Ahead(value) => return Ok(value),
                 ThunkState::Failed(error) if self.manner == Manner::Alone => return Err(error.raise()),
                 ThunkState::Failed(error) => return Err(Box::new(error.clone())),
                 ThunkState::Suspended => return self.force_thunk(thunk, pos),

@@ -320,9 +320,9 @@ pub fn evaluated_value(cell: Value, top: bool) -> Option<Value> {
 fn evaluated(cell: Value, top: bool) -> std::result::Result<Value, Unevaluated> {
     if let Some(thunk) = cell.as_thunk() {
         return match thunk.state() {
-            ThunkState::Forced(value) => Ok(value),
+            ThunkState::Forced(value) | ThunkState::Noisy(value) => Ok(value),
             ThunkState::Claimed(_) => Err(Unevaluated::Running),
-            ThunkState::Suspended | ThunkState::Failed(_) => Err(Unevaluated::Thunk),
+            ThunkState::Suspended | ThunkState::Failed(_) | ThunkState::Ahead(_) => Err(Unevaluated::Thunk),
         };
     }
     match cell.as_function() {

@@ -104,6 +104,7 @@ pub enum BinaryOp {
 
 /// Code with a frame of its own: what a thunk or a function runs.
 #[derive(Debug)]
+#[repr(align(16))]
 pub struct Body<V: 'static> {
     /// The code, strict.
     pub expr: Expr<V>,
@@ -245,6 +246,7 @@ pub struct DynamicAttr<V: 'static> {
 /// A function of one or more arguments. `x: y: { a, b }: body` is one function of three arguments; only the last
 /// argument may be a pattern, so that a pattern is always matched when its argument arrives.
 #[derive(Debug)]
+#[repr(align(16))]
 pub struct Lambda<V: 'static> {
     /// Plain arguments; argument `i` is local slot `i`.
     pub params: &'static [Param],

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 /// Names and positions of an attribute set.
 #[derive(Debug)]
+#[repr(align(16))]
 pub struct Shape {
     names: Box<[Symbol]>,
     positions: Box<[Pos]>,

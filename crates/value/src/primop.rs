@@ -2,6 +2,7 @@
 
 /// A builtin function's description.
 #[derive(Debug)]
+#[repr(align(16))]
 pub struct Primop {
     /// Name as in `builtins.name`.
     pub name: &'static str,

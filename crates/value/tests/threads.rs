@@ -41,13 +41,14 @@ fn a_thunk_is_claimed_once_and_then_holds_its_result() {
     assert!(!thunk.value().is_whnf() && thunk.forced().is_none() && thunk.suspended_body().is_some());
     assert!(matches!(thunk.state(), ThunkState::Suspended));
 
-    let Some(Work::Run(code, captures)) = thunk.claim() else { panic!("a suspended thunk can be claimed") };
+    let claim = thunk.claim().expect("a suspended thunk can be claimed");
+    let Work::Run(code, captures) = claim.work else { panic!("it is a body") };
     assert!(std::ptr::eq(code, body));
     assert_eq!(captures.iter().map(|slot| slot.get().as_int()).collect::<Vec<_>>(), [Some(1), Some(2)]);
     assert!(matches!(thunk.state(), ThunkState::Claimed(owner) if owner == Thunk::this_thread()));
     assert!(thunk.claim().is_none() && thunk.slots_of(body).is_empty() && thunk.suspended_body().is_none());
 
-    thunk.publish(Value::int(3));
+    claim.publish(Value::int(3));
     assert_eq!(thunk.forced(), Some(Value::int(3)));
     assert!(matches!(thunk.state(), ThunkState::Forced(v) if v == Value::int(3)));
     assert!(thunk.claim().is_none());
@@ -58,16 +59,16 @@ fn a_thunk_given_back_is_as_before() {
     let body = suspended("x: [ (x x) ]");
     let thunk = Thunk::suspend(body);
     thunk.slots_of(body)[0].set(Value::TRUE);
-    let work = thunk.claim().expect("a suspended thunk can be claimed");
-    thunk.restore(work);
-    let Some(Work::Run(code, captures)) = thunk.claim() else { panic!("it can be claimed again") };
+    thunk.claim().expect("a suspended thunk can be claimed").restore();
+    let claim = thunk.claim().expect("it can be claimed again");
+    let Work::Run(code, captures) = claim.work else { panic!("it is a body") };
     assert!(std::ptr::eq(code, body) && captures[0].get() == Value::TRUE);
 
     let application = Thunk::apply(Value::primop(&ID), &[Value::int(1), Value::int(2)]).as_thunk().expect("a thunk");
     assert!(application.is_application());
-    let work = application.claim().expect("an application can be claimed");
-    application.restore(work);
-    let Some(Work::Apply(slots)) = application.claim() else { panic!("it can be claimed again") };
+    application.claim().expect("an application can be claimed").restore();
+    let claim = application.claim().expect("it can be claimed again");
+    let Work::Apply(slots) = claim.work else { panic!("it is an application") };
     assert!(matches!(slots[0].get().as_function(), Some(Function::Primop(_))));
     assert_eq!(slots[1..].iter().map(|slot| slot.get().as_int()).collect::<Vec<_>>(), [Some(1), Some(2)]);
 }
@@ -76,8 +77,8 @@ fn a_thunk_given_back_is_as_before() {
 fn a_failure_stays() {
     let error = || Error::new(ErrorKind::Thrown, "no");
     let thunk = Thunk::apply(Value::primop(&ID), &[Value::NULL]).as_thunk().expect("a thunk");
-    thunk.claim().expect("an application can be claimed");
-    thunk.fail(error());
+    let claim = thunk.claim().expect("an application can be claimed");
+    claim.fail(error());
     for cell in [thunk, Thunk::failed(error()).as_thunk().expect("a thunk")] {
         let ThunkState::Failed(kept) = cell.state() else { panic!("it failed") };
         assert_eq!((kept.kind(), kept.message()), (ErrorKind::Thrown, &b"no"[..]));
@@ -111,12 +112,14 @@ fn threads_share_thunks_and_each_is_forced_once() {
     let force = |cell: Value| {
         let thunk = cell.as_thunk().expect("a thunk");
         loop {
-            if let Some(Work::Apply(slots)) = thunk.claim() {
+            if let Some(claim) = thunk.claim()
+                && let Work::Apply(slots) = claim.work
+            {
                 forced.fetch_add(1, Ordering::Relaxed);
                 // The result is an object made by this thread and read by all.
                 let mut set = AttrsBuilder::with_capacity(1);
                 set.insert("n", slots[1].get());
-                thunk.publish(set.finish());
+                claim.publish(set.finish());
             }
             match thunk.state() {
                 ThunkState::Forced(value) => break value,

@@ -3,7 +3,7 @@
 //! `//` of a large set with a small one makes a layer: looking up tries the upper set, then the lower. Whoever needs
 //! all attributes flattens the layer once; the flat form is remembered in the layer.
 
-use super::{Slot, Value, header, header_count, header_kind, header_low, heap, kind, word::tag};
+use super::{Slot, Value, header, header_address, header_count, header_kind, header_low, header_of, heap, kind, word::tag};
 use firn_ir::Shape;
 use firn_source::{Pos, Symbol};
 use std::cell::RefCell;
@@ -48,7 +48,7 @@ impl Attrs {
         let head = self.head();
         // SAFETY: a flat set's header holds the address of its shape, which lives for ever.
         (header_kind(head) == kind::ATTRS)
-            .then(|| unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) })
+            .then(|| unsafe { &*std::ptr::with_exposed_provenance(header_address(head) as usize) })
     }
 
     /// The cells of a set known to be flat with this shape.
@@ -206,7 +206,7 @@ fn layer(lower: Attrs, upper: Attrs, depth: u8) -> Value {
     let object = heap::alloc(4);
     // SAFETY: four words were allocated; the fourth stays zero until flattened.
     unsafe {
-        object.write(header(kind::LAYERED, depth, (lower.len() + added) as u64));
+        object.write(header(kind::LAYERED, depth, (lower.len() + added) as u64) | heap::stamp());
         object.add(1).write(lower.value().0);
         object.add(2).write(upper.value().0);
     }
@@ -236,7 +236,7 @@ fn merge(lower: Attrs, upper: Attrs) -> Value {
 fn blank(shape: &'static Shape) -> Attrs {
     let object = heap::alloc(1 + shape.len());
     // SAFETY: the allocation holds the header and one zeroed cell per name (invariant 1).
-    unsafe { object.write(header(kind::ATTRS, 0, std::ptr::from_ref(shape).expose_provenance() as u64)) };
+    unsafe { object.write(header_of(kind::ATTRS, std::ptr::from_ref(shape).expose_provenance() as u64) | heap::stamp()) };
     Attrs { object }
 }
 

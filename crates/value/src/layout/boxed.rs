@@ -6,7 +6,7 @@ fn boxed(kind: u8, payload: u64) -> Value {
     let object = heap::alloc(2);
     // SAFETY: two words were allocated (invariant 1).
     unsafe {
-        object.write(header(kind, 0, 0));
+        object.write(header(kind, 0, 0) | heap::stamp());
         object.add(1).write(payload);
     }
     Value::from_ptr(object, tag::BOXED)

@@ -1,11 +1,11 @@
 //! The state machine of a thunk's header (E7). `crates/value/tests/thunk_protocol.rs` compiles this very file over loom's
 //! atomics and tries every interleaving; it therefore uses nothing but `super::sync` and `super::header`.
 //!
-//! States: suspended (or an application) → claimed by a thread → forced or failed; an interruption gives a claimed thunk
+//! States: suspended (or an application, or standing for a cell of another instance) → claimed by a thread → forced or failed; an interruption gives a claimed thunk
 //! back. A thread that finds a thunk claimed by another marks the header before it waits, so that whoever ends the claim
 //! knows that there is someone to wake. While the process has one thread (`shared` is false), all of it is plain stores.
 
-use super::header::{header, header_count, header_kind, header_low, kind};
+use super::header::{header, header_count, header_kind, header_low, header_stamp, kind};
 use super::sync::{AtomicU64, Ordering};
 
 /// A thunk's header word. Only this file changes it.
@@ -31,8 +31,8 @@ impl Head {
     /// Takes a thunk whose header was `seen`, suspended or an application, for `thread`. False when another was faster.
     #[inline]
     pub fn claim(&self, seen: u64, thread: u32, shared: bool) -> bool {
-        debug_assert!(matches!(header_kind(seen), kind::SUSPENDED | kind::APPLY));
-        let claimed = header(kind::CLAIMED, 0, thread as u64);
+        debug_assert!(matches!(header_kind(seen), kind::SUSPENDED | kind::APPLY | kind::TRANSPORT));
+        let claimed = header(kind::CLAIMED, 0, thread as u64) | header_stamp(seen);
         if shared {
             return self.0.compare_exchange(seen, claimed, Ordering::Acquire, Ordering::Relaxed).is_ok();
         }
@@ -48,8 +48,9 @@ impl Head {
 
     /// Marks a thunk claimed by `owner` as waited for. False when `owner` has ended its claim.
     pub fn mark_waited(&self, owner: u32) -> bool {
-        let claimed = header(kind::CLAIMED, 0, owner as u64);
-        let marked = header(kind::CLAIMED, WAITED, owner as u64);
+        let stamp = header_stamp(self.load());
+        let claimed = header(kind::CLAIMED, 0, owner as u64) | stamp;
+        let marked = header(kind::CLAIMED, WAITED, owner as u64) | stamp;
         match self.0.compare_exchange(claimed, marked, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => true,
             Err(now) => now == marked,

@@ -1,6 +1,6 @@
 //! Functions: closures, builtins, partial applications.
 
-use super::{Slot, Value, header, header_count, header_kind, header_low, heap, kind, word::tag};
+use super::{Slot, Value, header, header_address, header_count, header_kind, header_of, heap, kind, word::tag};
 use crate::{Lambda, Primop};
 
 /// A function value.
@@ -42,10 +42,10 @@ impl Function {
         // SAFETY: a FUNCTION word points to an object with one of the three headers (invariant 2).
         let head = unsafe { object.read() };
         match header_kind(head) {
-            kind::CLOSURE => Function::Closure(Closure { object }),
+            kind::CLOSURE | kind::DELAYED => Function::Closure(Closure { object }),
             kind::PRIMOP => {
                 // SAFETY: the header holds the address of a static description.
-                Function::Primop(unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) })
+                Function::Primop(unsafe { &*std::ptr::with_exposed_provenance(header_address(head) as usize) })
             }
             _ => Function::Partial(PartialApp { object }),
         }
@@ -60,7 +60,7 @@ impl Closure {
         let object = heap::alloc(1 + lambda.body.captures.len());
         let code = std::ptr::from_ref(lambda).expose_provenance() as u64;
         // SAFETY: the allocation holds the header and the captures (invariant 1).
-        unsafe { object.write(header(kind::CLOSURE, u8::from(delayed), code)) };
+        unsafe { object.write(header_of(if delayed { kind::DELAYED } else { kind::CLOSURE }, code) | heap::stamp()) };
         Closure { object }
     }
 
@@ -68,7 +68,7 @@ impl Closure {
     #[inline]
     pub fn lambda(self) -> &'static Lambda {
         // SAFETY: the header holds the address of code, which lives for ever.
-        unsafe { &*std::ptr::with_exposed_provenance(header_low(self.object.read()) as usize) }
+        unsafe { &*std::ptr::with_exposed_provenance(header_address(self.object.read()) as usize) }
     }
 
     /// The captures.
@@ -81,7 +81,7 @@ impl Closure {
     /// Whether it stands where Nix would have a thunk.
     pub fn is_delayed(self) -> bool {
         // SAFETY: the header is the object's first word.
-        header_count(unsafe { self.object.read() }) != 0
+        header_kind(unsafe { self.object.read() }) == kind::DELAYED
     }
 
     /// The closure as a value.
@@ -110,13 +110,25 @@ impl PartialApp {
         let counted = u8::try_from(count).expect("a function takes fewer than 256 arguments at once");
         // SAFETY: the allocation holds the header, the function and the arguments (invariant 1).
         unsafe {
-            object.write(header(kind::PARTIAL, counted, 0));
+            object.write(header(kind::PARTIAL, counted, 0) | heap::stamp());
             object.add(1).write(function.0);
             for i in 0..count {
                 object.add(2 + i).write(arg(i).0);
             }
         }
         Value::from_ptr(object, tag::FUNCTION)
+    }
+
+    /// A partial application whose parts are filled in by [`PartialApp::fill`].
+    pub fn blank(count: usize) -> Value {
+        PartialApp::of(Value::NULL, count, |_| Value::NULL)
+    }
+
+    /// Sets the function and the arguments of a blank one.
+    pub fn fill(self, function: Value, mut arg: impl FnMut(usize) -> Value) {
+        // SAFETY: laid out by `of`; the word is a slot from now on read after it was written by this thread.
+        unsafe { (*self.object.add(1).cast::<Slot>()).set(function) };
+        self.args().iter().enumerate().for_each(|(i, slot)| slot.set(arg(i)));
     }
 
     /// The function: a closure or a builtin, never partial itself.
@@ -145,7 +157,7 @@ impl Value {
     pub fn primop(primop: &'static Primop) -> Value {
         let object = heap::alloc(1);
         // SAFETY: one word was allocated.
-        unsafe { object.write(header(kind::PRIMOP, 0, std::ptr::from_ref(primop).expose_provenance() as u64)) };
+        unsafe { object.write(header_of(kind::PRIMOP, std::ptr::from_ref(primop).expose_provenance() as u64)) };
         Value::from_ptr(object, tag::FUNCTION)
     }
 }

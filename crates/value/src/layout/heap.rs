@@ -1,5 +1,6 @@
 //! Bump allocation, one region per thread.
 
+use super::header::STAMP;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +12,11 @@ struct Region {
     next: Cell<usize>,
     end: Cell<usize>,
     block: Cell<usize>,
+    production: Cell<u64>,
 }
 
 thread_local! {
-    static REGION: Region = const { Region { next: Cell::new(0), end: Cell::new(0), block: Cell::new(FIRST_BLOCK) } };
+    static REGION: Region = const { Region { next: Cell::new(0), end: Cell::new(0), block: Cell::new(FIRST_BLOCK), production: Cell::new(0) } };
 }
 
 static BLOCK_BYTES: AtomicU64 = AtomicU64::new(0);
@@ -22,6 +24,24 @@ static BLOCK_BYTES: AtomicU64 = AtomicU64::new(0);
 /// Bytes of all blocks handed to values so far (unused ends of blocks included).
 pub fn heap_bytes() -> u64 {
     BLOCK_BYTES.load(Ordering::Relaxed)
+}
+
+/// The thread's production: the stamp in its place, and bits that are no part of it.
+#[inline]
+pub(super) fn production() -> u64 {
+    REGION.with(|region| region.production.get())
+}
+
+/// Replaces the thread's production.
+#[inline]
+pub(super) fn set_production(word: u64) -> u64 {
+    REGION.with(|region| region.production.replace(word))
+}
+
+/// The stamp of what is made now, in its place in a header.
+#[inline]
+pub(super) fn stamp() -> u64 {
+    production() & STAMP
 }
 
 /// Zeroed memory for `words` words, never freed. Invariant 1.

@@ -78,7 +78,7 @@ impl List {
         let object = heap::alloc(2);
         // SAFETY: two words were allocated; the cells live for ever (invariant 1).
         unsafe {
-            object.write(header(kind::SLICE, 0, slots.len() as u64));
+            object.write(header(kind::SLICE, 0, slots.len() as u64) | heap::stamp());
             object.add(1).write(slots.as_ptr().expose_provenance() as u64);
         }
         Value::from_ptr(object, tag::LIST)
@@ -156,7 +156,7 @@ fn grown(len: usize, first: u64, room: *const u64) -> Value {
     let object = heap::alloc(3);
     // SAFETY: three words were allocated; cells and room live for ever (invariant 1).
     unsafe {
-        object.write(header(kind::SLICE, 1, len as u64));
+        object.write(header(kind::SLICE, 1, len as u64) | heap::stamp());
         object.add(1).write(first);
         object.add(2).write(room.expose_provenance() as u64);
     }
@@ -186,7 +186,7 @@ impl ListBuilder {
     fn marked(len: usize, mark: u8) -> ListBuilder {
         let object = heap::alloc(1 + len);
         // SAFETY: the allocation holds the header and `len` zeroed cells (invariant 1).
-        unsafe { object.write(header(kind::LIST, mark, len as u64)) };
+        unsafe { object.write(header(kind::LIST, mark, len as u64) | heap::stamp()) };
         ListBuilder { list: List { object }, filled: 0 }
     }
 

@@ -9,7 +9,9 @@
 //! 4. Slots are atomic words, so concurrent reads and writes are never data races. A word read from a slot is a valid
 //!    word (2), because only whole valid words are stored. Objects are published to other threads only through
 //!    release stores of thunk headers (read with acquire) or by the synchronisation of thread creation and channels.
-//! 5. Addresses fit in 48 bits (checked on allocation).
+//! 5. Addresses fit in 48 bits (checked on allocation); those of code, shapes and builtins are multiples of 16 (their
+//!    types are aligned so).
+//! 6. A thunk with a stamp has one more slot, the first, for its result: its captures stay as they were.
 
 mod attrs;
 mod boxed;
@@ -17,6 +19,7 @@ mod claim;
 mod function;
 mod header;
 mod heap;
+mod instance;
 mod list;
 mod perturb;
 mod string;
@@ -27,13 +30,14 @@ mod word;
 pub use attrs::{Attrs, AttrsBuilder};
 pub use function::{Closure, Function, PartialApp};
 pub use heap::heap_bytes;
+pub use instance::{Production, Stamp};
 pub use list::{List, ListBuilder};
 pub use perturb::perturb_schedule;
 pub use string::Str;
-pub use thunk::{Thunk, ThunkState, Work, single_threaded};
+pub use thunk::{Claim, Thunk, ThunkState, Work, single_threaded};
 pub use word::{Slot, Type, Value};
 
-use header::{header, header_count, header_kind, header_low, kind};
+use header::{header, header_address, header_count, header_kind, header_low, header_of, header_payload, header_stamp, kind, with_kind};
 
 /// What the thunk protocol synchronises with; the model checker puts its own in place of these.
 mod sync {

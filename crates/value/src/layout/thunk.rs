@@ -7,7 +7,9 @@
 use super::claim::Head;
 use super::perturb;
 use super::waits::Waits;
-use super::{Slot, Value, header, header_count, header_kind, header_low, heap, kind, word::tag};
+use super::header::{STAMP, stamp_number};
+use super::{Production, Slot, Stamp, Value, heap, kind, word::tag};
+use super::{header, header_address, header_count, header_kind, header_low, header_of, header_payload, header_stamp, with_kind};
 use crate::{Body, Error};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -23,6 +25,10 @@ pub struct Thunk {
 pub enum ThunkState {
     /// Evaluated.
     Forced(Value),
+    /// Evaluated; a second production would print again, or depends on positions.
+    Noisy(Value),
+    /// Evaluated on behalf of another instance before its own needed it.
+    Ahead(Value),
     /// Not begun.
     Suspended,
     /// Being evaluated by the thread of this number.
@@ -38,6 +44,8 @@ pub enum Work {
     Run(&'static Body, &'static [Slot]),
     /// Apply the first slot to the others.
     Apply(&'static [Slot]),
+    /// Stand for a cell of another instance, by the map of this number.
+    Transport(u32, Value),
 }
 
 static SHARED: AtomicBool = AtomicBool::new(false);
@@ -57,15 +65,33 @@ pub fn single_threaded(single: bool) -> bool {
     !SHARED.load(Ordering::Relaxed)
 }
 
+/// What stands in the number of a header whose payload is no address: an application (with its count) or a transport
+/// (with none). No code is there, since an address of code is a multiple of 16 below an object of more than 16 bytes.
+const NO_CODE: u64 = (1 << 36) - 1;
+
+fn body_at(address: u64) -> &'static Body {
+    // SAFETY: callers pass the address that `suspend` put into a header: code, which lives for ever.
+    unsafe { &*std::ptr::with_exposed_provenance(address as usize) }
+}
+
 impl Thunk {
     /// A suspended body whose captures are still unset.
     #[inline]
     pub fn suspend(body: &'static Body) -> &'static Thunk {
-        let object = heap::alloc(1 + body.captures.len().max(1));
-        let code = std::ptr::from_ref(body).expose_provenance() as u64;
-        // SAFETY: the allocation holds the header and at least one slot (invariant 1).
+        let stamp = heap::stamp();
+        let head = header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64) | stamp;
+        let captures = body.captures.len();
+        // SAFETY: the allocation holds the header and at least one slot (invariant 1), and one more than there are
+        // captures if there is a stamp (invariant 6).
         unsafe {
-            object.write(header(kind::SUSPENDED, 0, code));
+            let object = if stamp == 0 {
+                heap::alloc(1 + captures.max(1))
+            } else {
+                let object = heap::alloc(2 + captures);
+                object.add(1).write(head);
+                object
+            };
+            object.write(head);
             &*object.cast::<Thunk>()
         }
     }
@@ -73,21 +99,42 @@ impl Thunk {
     /// The captures of a thunk that was made for `body` and has not begun, to be filled in; empty otherwise.
     #[inline]
     pub fn slots_of(&'static self, body: &'static Body) -> &'static [Slot] {
-        let head = header(kind::SUSPENDED, 0, std::ptr::from_ref(body).expose_provenance() as u64);
-        if self.head.load() == head { self.slots(body.captures.len()) } else { &[] }
+        let head = self.head.load();
+        let made = header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64);
+        if head & !STAMP == made { self.parts(head, body.captures.len()) } else { &[] }
     }
 
     /// A suspended application.
     pub fn apply(function: Value, args: &[Value]) -> Value {
         let count = 1 + args.len();
-        let object = heap::alloc(1 + count);
-        let count = u8::try_from(count).expect("an application has fewer than 255 arguments");
-        // SAFETY: the allocation holds the header and `count` slots (invariant 1).
+        let counted = u8::try_from(count).expect("an application has fewer than 255 arguments");
+        Thunk::made_of(header(kind::APPLY, counted, NO_CODE), count, |i| if i == 0 { function } else { args[i - 1] })
+    }
+
+    /// A cell that stands for a cell of another instance: `map` says how one becomes the other.
+    ///
+    /// # Panics
+    /// Outside all instances: such a cell belongs to one.
+    pub fn transport(map: u32, original: Value) -> Value {
+        assert!(heap::stamp() != 0, "a transported cell belongs to an instance");
+        Thunk::made_of(header(kind::TRANSPORT, 0, NO_CODE), 2, |i| if i == 0 { original } else { Value::int(i64::from(map)) })
+    }
+
+    #[inline]
+    fn made_of(head: u64, count: usize, part: impl Fn(usize) -> Value) -> Value {
+        let stamp = heap::stamp();
+        let head = head | stamp;
+        let extra = usize::from(stamp != 0);
+        let object = heap::alloc(1 + extra + count);
+        // SAFETY: the allocation holds the header and `count` slots (invariant 1), and one more if there is a stamp
+        // (invariant 6).
         unsafe {
-            object.write(header(kind::APPLY, count, 0));
-            object.add(1).write(function.0);
-            for (i, arg) in args.iter().enumerate() {
-                object.add(2 + i).write(arg.0);
+            object.write(head);
+            if extra != 0 {
+                object.add(1).write(head);
+            }
+            for i in 0..count {
+                object.add(1 + extra + i).write(part(i).0);
             }
         }
         Value::from_ptr(object, tag::THUNK)
@@ -99,10 +146,22 @@ impl Thunk {
         let object = heap::alloc(2);
         // SAFETY: two words were allocated (invariant 1).
         unsafe {
-            object.write(header(kind::FORCED, 0, 0));
+            object.write(header(kind::FORCED, 0, 0) | heap::stamp());
             object.add(1).write(value.0);
         }
         Value::from_ptr(object, tag::THUNK)
+    }
+
+    /// Sets the value of a cell made by [`Thunk::ready`] that nobody else has seen yet.
+    pub fn set_ready(&'static self, value: Value) {
+        assert!(self.is_ready(), "only a cell that was made with its value gets another");
+        self.slot(0).set(value);
+    }
+
+    /// Whether it was made with its value.
+    pub fn is_ready(&'static self) -> bool {
+        let head = self.head.load();
+        header_kind(head) == kind::FORCED && header_payload(head) == 0
     }
 
     /// A cell that already failed: forcing it gives the error.
@@ -111,7 +170,7 @@ impl Thunk {
         let object = heap::alloc(2);
         // SAFETY: two words were allocated; the error is leaked, so it lives for ever.
         unsafe {
-            object.write(header(kind::FAILED, 0, 0));
+            object.write(header(kind::FAILED, 0, 0) | heap::stamp());
             object.add(1).write(std::ptr::from_ref(Box::leak(error)).expose_provenance() as u64);
         }
         Value::from_ptr(object, tag::THUNK)
@@ -121,6 +180,12 @@ impl Thunk {
     #[inline]
     pub fn value(&'static self) -> Value {
         Value::from_ptr(std::ptr::from_ref(self).cast(), tag::THUNK)
+    }
+
+    /// The instance that made it.
+    #[inline]
+    pub fn stamp(&'static self) -> Stamp {
+        Stamp::new(stamp_number(self.head.load()))
     }
 
     /// Where the slots begin. A reference to the thunk reaches its header only, so the address is taken up anew: the
@@ -136,7 +201,7 @@ impl Thunk {
         unsafe { &*self.first_slot().add(index) }
     }
 
-    /// The result, if there is one: the fast path of forcing.
+    /// The result, if there is one that anyone may take: the fast path of forcing.
     #[inline]
     pub fn forced(&'static self) -> Option<Value> {
         (header_kind(self.head.load()) == kind::FORCED).then(|| self.slot(0).get())
@@ -150,6 +215,8 @@ impl Thunk {
         }
         match header_kind(head) {
             kind::FORCED => ThunkState::Forced(self.slot(0).get()),
+            kind::NOISY => ThunkState::Noisy(self.slot(0).get()),
+            kind::AHEAD => ThunkState::Ahead(self.slot(0).get()),
             // SAFETY: a FAILED thunk's first slot is the address of a leaked error, published by the header.
             kind::FAILED => ThunkState::Failed(unsafe {
                 &*std::ptr::with_exposed_provenance(self.slot(0).get().0 as usize)
@@ -160,15 +227,15 @@ impl Thunk {
 
     /// Claims a suspended thunk for this thread; `None` when it is in any other state.
     #[inline]
-    pub fn claim(&'static self) -> Option<Work> {
+    pub fn claim(&'static self) -> Option<Claim> {
         let head = self.head.load();
         let work = match header_kind(head) {
             kind::SUSPENDED => {
-                // SAFETY: a SUSPENDED header holds the address of code, which lives for ever.
-                let body: &'static Body = unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) };
-                Work::Run(body, self.slots(body.captures.len()))
+                let body = body_at(header_address(head));
+                Work::Run(body, self.parts(head, body.captures.len()))
             }
-            kind::APPLY => Work::Apply(self.slots(header_count(head) as usize)),
+            kind::APPLY => Work::Apply(self.parts(head, header_count(head) as usize)),
+            kind::TRANSPORT => self.transported(head),
             _ => return None,
         };
         let shared = SHARED.load(Ordering::Relaxed);
@@ -178,7 +245,36 @@ impl Thunk {
         if !self.head.claim(head, Thunk::this_thread(), shared) {
             return None;
         }
-        Some(work)
+        Some(Claim { thunk: self, head, work })
+    }
+
+    #[cold]
+    fn transported(&'static self, head: u64) -> Work {
+        let parts = self.parts(head, 2);
+        let map = parts[1].get().as_int().and_then(|map| u32::try_from(map).ok()).expect("a transport names its map");
+        Work::Transport(map, parts[0].get())
+    }
+
+    /// What a thunk of an instance had to do, whatever its state is now. None for what is outside all instances and for
+    /// cells that were made with their value or failure.
+    pub fn retained(&'static self) -> Option<Work> {
+        let head = self.head.load();
+        if header_stamp(head) == 0 {
+            return None;
+        }
+        // While it is claimed, its first slot still holds the header it was made with (invariant 6).
+        let made = if header_kind(head) == kind::CLAIMED { self.slot(0).get().0 } else { head };
+        if header_kind(made) == kind::CLAIMED || header_payload(made) == 0 {
+            return None;
+        }
+        Some(match (header_low(made), header_count(made)) {
+            (NO_CODE, 0) => self.transported(made),
+            (NO_CODE, count) => Work::Apply(self.parts(made, count as usize)),
+            _ => {
+                let body = body_at(header_address(made));
+                Work::Run(body, self.parts(made, body.captures.len()))
+            }
+        })
     }
 
     /// This thread's number as it appears in [`ThunkState::Claimed`].
@@ -186,36 +282,13 @@ impl Thunk {
         THREAD.with(|&t| t)
     }
 
-    /// The first `count` slots; `count` comes from the header or the body the thunk was made with.
+    /// The first `count` captures or parts of a thunk with this header; `count` comes from the header or the body the thunk
+    /// was made with.
     #[inline]
-    fn slots(&'static self, count: usize) -> &'static [Slot] {
-        // SAFETY: the thunk was allocated with that many slots (invariants 1, 3).
-        unsafe { std::slice::from_raw_parts(self.first_slot(), count) }
-    }
-
-    /// Publishes the result of a claimed thunk.
-    #[inline]
-    pub fn publish(&'static self, value: Value) {
-        debug_assert!(value.is_whnf());
-        self.finish(header(kind::FORCED, 0, 0), || self.slot(0).set(value));
-    }
-
-    /// Publishes a lasting failure of a claimed thunk.
-    #[cold]
-    pub fn fail(&'static self, error: Box<Error>) {
-        let error: &'static Error = Box::leak(error);
-        let word = Value(std::ptr::from_ref(error).expose_provenance() as u64);
-        self.finish(header(kind::FAILED, 0, 0), || self.slot(0).set(word));
-    }
-
-    /// Gives a claimed thunk back unevaluated.
-    #[cold]
-    pub fn restore(&'static self, work: Work) {
-        let head = match work {
-            Work::Run(body, _) => header(kind::SUSPENDED, 0, std::ptr::from_ref(body).expose_provenance() as u64),
-            Work::Apply(slots) => header(kind::APPLY, slots.len() as u8, 0),
-        };
-        self.finish(head, || ());
+    fn parts(&'static self, head: u64, count: usize) -> &'static [Slot] {
+        let extra = usize::from(header_stamp(head) != 0);
+        // SAFETY: the thunk was allocated with that many slots, and one before them if it has a stamp (invariants 1, 3, 6).
+        unsafe { std::slice::from_raw_parts(self.first_slot().add(extra), count) }
     }
 
     /// Ends the claim of this thread and wakes who waits for it.
@@ -223,6 +296,14 @@ impl Thunk {
     fn finish(&'static self, head: u64, write_result: impl FnOnce()) {
         if self.head.finish(head, SHARED.load(Ordering::Relaxed), write_result) {
             WAITS.wake();
+        }
+    }
+
+    /// Lets anyone take the value of a thunk that was forced on behalf of another instance: its own has come to need it.
+    pub fn settle(&'static self) {
+        let head = self.head.load();
+        if header_kind(head) == kind::AHEAD {
+            self.finish(with_kind(head, kind::FORCED), || ());
         }
     }
 
@@ -235,22 +316,102 @@ impl Thunk {
     /// The function of an application that has not begun; none if it is applied to nothing.
     pub fn applied_function(&'static self) -> Option<Value> {
         let head = self.head.load();
-        (header_kind(head) == kind::APPLY && header_count(head) > 1).then(|| self.slot(0).get())
+        (header_kind(head) == kind::APPLY && header_count(head) > 1).then(|| self.parts(head, 1)[0].get())
     }
 
     /// Whether it is an application that has not begun.
     pub fn is_application(&'static self) -> bool {
-        header_kind(self.head.load()) == kind::APPLY
+        let head = self.head.load();
+        match header_kind(head) {
+            kind::APPLY => true,
+            kind::TRANSPORT => matches!(self.original().and_then(Thunk::retained), Some(Work::Apply(_))),
+            _ => false,
+        }
+    }
+
+    /// The cell that a transport that has not begun stands for, through other transports.
+    pub fn original(&'static self) -> Option<&'static Thunk> {
+        let mut thunk = self;
+        loop {
+            match thunk.retained() {
+                Some(Work::Transport(_, original)) => thunk = original.as_thunk()?,
+                _ => return Some(thunk),
+            }
+        }
     }
 
     /// The code and captures of a thunk that has not begun.
     pub fn suspended_body(&'static self) -> Option<(&'static Body, &'static [Slot])> {
         let head = self.head.load();
         (header_kind(head) == kind::SUSPENDED).then(|| {
-            // SAFETY: as in `claim`.
-            let body: &'static Body = unsafe { &*std::ptr::with_exposed_provenance(header_low(head) as usize) };
-            (body, self.slots(body.captures.len()))
+            let body = body_at(header_address(head));
+            (body, self.parts(head, body.captures.len()))
         })
+    }
+
+    /// What a thunk that has not begun has to do.
+    pub fn suspended_work(&'static self) -> Option<Work> {
+        let head = self.head.load();
+        match header_kind(head) {
+            kind::SUSPENDED => self.suspended_body().map(|(body, captures)| Work::Run(body, captures)),
+            kind::APPLY => Some(Work::Apply(self.parts(head, header_count(head) as usize))),
+            kind::TRANSPORT => Some(self.transported(head)),
+            _ => None,
+        }
+    }
+}
+
+/// A thunk that this thread has claimed. It must be published, failed or given back.
+#[derive(Debug)]
+#[must_use]
+pub struct Claim {
+    thunk: &'static Thunk,
+    head: u64,
+    /// What is to be done.
+    pub work: Work,
+}
+
+impl Claim {
+    /// Begins the production of the thunk's value, in its own instance.
+    #[inline]
+    pub fn begin(&self) -> Production {
+        Production::begin_of(self.head)
+    }
+
+    /// Publishes the result.
+    #[inline]
+    pub fn publish(self, value: Value) {
+        self.publish_as(kind::FORCED, value);
+    }
+
+    /// Publishes a result whose production was noisy.
+    pub fn publish_noisy(self, value: Value) {
+        self.publish_as(kind::NOISY, value);
+    }
+
+    /// Publishes a result for others than the thunk's own instance.
+    pub fn publish_ahead(self, value: Value) {
+        self.publish_as(kind::AHEAD, value);
+    }
+
+    #[inline]
+    fn publish_as(self, kind: u8, value: Value) {
+        debug_assert!(value.is_whnf());
+        self.thunk.finish(with_kind(self.head, kind), || self.thunk.slot(0).set(value));
+    }
+
+    /// Publishes a lasting failure.
+    #[cold]
+    pub fn fail(self, error: Box<Error>) {
+        let error: &'static Error = Box::leak(error);
+        let word = Value(std::ptr::from_ref(error).expose_provenance() as u64);
+        self.thunk.finish(with_kind(self.head, kind::FAILED), || self.thunk.slot(0).set(word));
+    }
+
+    /// Gives the thunk back unevaluated.
+    #[cold]
+    pub fn restore(self) {
+        self.thunk.finish(self.head, || ());
     }
 }
 

@@ -1,0 +1,99 @@
+//! Which instance the running code belongs to. Everything made meanwhile carries its stamp (decision 0009): cells of one
+//! instance of a call are told from those of another, and from what is outside.
+
+use super::header::{STAMP_BITS, stamp_bits, stamp_number};
+use super::{Thunk, Value, header_stamp, heap, word::tag};
+
+/// The number of an instance. Zero is what no instance made: constants, globals, the program itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stamp(u16);
+
+impl Stamp {
+    /// Outside all instances.
+    pub const NONE: Stamp = Stamp(0);
+    /// The largest number.
+    pub const MAX: u16 = (1 << STAMP_BITS) - 1;
+
+    /// The stamp of a number.
+    ///
+    /// # Panics
+    /// When the number is larger than [`Stamp::MAX`].
+    pub fn new(number: u16) -> Stamp {
+        assert!(number <= Stamp::MAX);
+        Stamp(number)
+    }
+
+    /// The number.
+    #[inline]
+    pub fn number(self) -> u16 {
+        self.0
+    }
+}
+
+/// The state of the thread's running production: for which instance it runs, and whether it was noisy, that is, did what
+/// a second production would do again (print) or what depends on more than its inputs (positions).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Production(u64);
+
+const NOISE: u64 = 1;
+
+impl Production {
+    /// The running one.
+    #[inline]
+    pub fn current() -> Production {
+        Production(heap::production())
+    }
+
+    /// Begins a quiet production of an instance and gives the one around it, to be passed to [`Production::end`].
+    #[inline]
+    pub fn begin(stamp: Stamp) -> Production {
+        Production(heap::set_production(stamp_bits(stamp.0)))
+    }
+
+    /// As [`Production::begin`] for the instance that made a thunk.
+    #[inline]
+    pub(crate) fn begin_of(head: u64) -> Production {
+        Production(heap::set_production(header_stamp(head)))
+    }
+
+    /// Ends the running production, goes back to the one around it and gives the ended one.
+    #[inline]
+    pub fn end(outer: Production) -> Production {
+        Production(heap::set_production(outer.0))
+    }
+
+    /// Whether it was noisy.
+    #[inline]
+    pub fn is_noisy(self) -> bool {
+        self.0 & NOISE != 0
+    }
+
+    /// The instance.
+    #[inline]
+    pub fn stamp(self) -> Stamp {
+        Stamp(stamp_number(self.0))
+    }
+
+    /// Makes the running production noisy.
+    pub fn make_noise() {
+        heap::set_production(heap::production() | NOISE);
+    }
+}
+
+impl std::fmt::Debug for Production {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "production of {:?}, noisy: {}", self.stamp(), self.is_noisy())
+    }
+}
+
+impl Value {
+    /// The instance that made the object: thunks, functions, sets, lists and floats carry it. Other values are of none.
+    pub fn stamp(self) -> Stamp {
+        match self.tag() {
+            // SAFETY: words with these tags point to an object that begins with its header (invariant 2).
+            tag::ATTRS | tag::LIST | tag::FUNCTION | tag::BOXED => Stamp(stamp_number(unsafe { self.ptr().read() })),
+            tag::THUNK => self.as_thunk().map_or(Stamp::NONE, Thunk::stamp),
+            _ => Stamp::NONE,
+        }
+    }
+}
