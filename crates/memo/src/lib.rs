@@ -1,1 +1,22 @@
-//! What is remembered of values: lazy digests and equality, keys, instances, the table of calls. Nothing here runs code.
+//! What is remembered of values: lazy digests and equality, keys of calls, instances and the maps between them, the table of
+//! calls. Nothing here runs code. Decision 0009 tells the design, `docs/memo-soundness.md` why it is sound.
+
+mod digest;
+mod equality;
+mod instance;
+mod key;
+mod map;
+mod pairs;
+mod state;
+mod stats;
+mod table;
+
+pub use digest::{Digest, Digests};
+pub use equality::{Sameness, same};
+pub use instance::Instances;
+pub use key::{Key, Refusal};
+pub use map::{Map, Maps};
+pub use pairs::Pairs;
+pub use state::{Memo, Mode};
+pub use stats::Stats;
+pub use table::{Entry, Table};

@@ -1,0 +1,188 @@
+//! Keys of calls: the code, what it has captured, the arguments. Taking a key forces nothing (M2).
+//!
+//! A key is *sealed*: everything reachable from it was seen, and nothing in it is being evaluated. Only then no cell of the
+//! call can come back into its own inputs unnoticed (`docs/memo-soundness.md`, "Knots"). The hash locates, [`crate::Pairs`] verifies.
+
+use firn_value::{Expr, Function, Lambda, Slot, Thunk, ThunkState, Value, Work};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
+use std::sync::Mutex;
+
+/// Why a call is not looked up, not remembered, or not answered from memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// More is reachable from function and arguments than is looked at.
+    Large,
+    /// Something reachable is being evaluated.
+    Running,
+    /// Something reachable has failed.
+    Failed,
+    /// Something reachable stands for a cell of another instance.
+    Transported,
+    /// The result shows where the arguments of the first call were written.
+    Position,
+}
+
+/// A call: code, captures, arguments.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// The function's code.
+    pub code: &'static Lambda,
+    /// Captures, then arguments.
+    pub words: SmallVec<[Value; 6]>,
+    /// Equal for keys that pair.
+    pub hash: u64,
+}
+
+/// Thunks that stand for themselves in hashes: they were seen suspended. They do so for ever, also when forced (M3).
+#[derive(Debug, Default)]
+pub struct Identified {
+    all: Mutex<FxHashSet<u64>>,
+}
+
+/// The value of a cell that is known without evaluating it: it has been evaluated, or is a constant.
+pub(crate) fn known(cell: Value) -> Option<Value> {
+    let Some(thunk) = cell.as_thunk() else { return Some(cell) };
+    match thunk.state() {
+        ThunkState::Forced(value) | ThunkState::Noisy(value) | ThunkState::Ahead(value) => Some(value),
+        ThunkState::Suspended => constant(thunk),
+        ThunkState::Claimed(_) | ThunkState::Failed(_) => None,
+    }
+}
+
+fn constant(thunk: &'static Thunk) -> Option<Value> {
+    match thunk.suspended_body()?.0.expr {
+        Expr::Const(value) if value.is_whnf() && value.as_function().is_none() => Some(value),
+        _ => None,
+    }
+}
+
+struct Walk<'a> {
+    hasher: FxHasher,
+    /// What is to be looked at, and whether it counts for the hash.
+    todo: Vec<(Value, bool)>,
+    seen: FxHashMap<u64, u32>,
+    left: usize,
+    identified: &'a mut FxHashSet<u64>,
+}
+
+impl Key {
+    /// The key of a call, or why it has none. At most `limit` cells are looked at.
+    pub fn of(code: &'static Lambda, captures: &[Slot], args: &[Slot], known: &Identified, limit: usize) -> Result<Key, Refusal> {
+        let words: SmallVec<[Value; 6]> = captures.iter().chain(args).map(Slot::get).collect();
+        let mut identified = known.all.lock().unwrap_or_else(|e| e.into_inner());
+        let mut walk = Walk {
+            hasher: FxHasher::default(),
+            todo: words.iter().rev().map(|&word| (word, true)).collect(),
+            seen: FxHashMap::default(),
+            left: limit,
+            identified: &mut identified,
+        };
+        std::ptr::from_ref(code).addr().hash(&mut walk.hasher);
+        walk.run()?;
+        let hash = walk.hasher.finish();
+        Ok(Key { code, words, hash })
+    }
+}
+
+impl Walk<'_> {
+    fn run(&mut self) -> Result<(), Refusal> {
+        while let Some((cell, counts)) = self.todo.pop() {
+            self.left = self.left.checked_sub(1).ok_or(Refusal::Large)?;
+            match cell.as_thunk() {
+                None => self.value(cell, counts),
+                Some(thunk) => self.thunk(cell, thunk, counts)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn mix(&mut self, counts: bool, part: impl Hash) {
+        if counts {
+            part.hash(&mut self.hasher);
+        }
+    }
+
+    /// Whether it is the first visit. Later ones count for the order of the first.
+    fn first(&mut self, word: Value, counts: bool) -> bool {
+        let order = self.seen.len() as u32;
+        let at = *self.seen.entry(word.identity()).or_insert(order);
+        if at != order {
+            self.mix(counts, at);
+        }
+        at == order
+    }
+
+    fn push(&mut self, slots: &[Slot], counts: bool) {
+        self.mix(counts, slots.len());
+        self.todo.extend(slots.iter().rev().map(|slot| (slot.get(), counts)));
+    }
+
+    fn thunk(&mut self, cell: Value, thunk: &'static Thunk, counts: bool) -> Result<(), Refusal> {
+        let stands_for_itself = self.identified.contains(&cell.identity());
+        if !stands_for_itself && let Some(value) = known(cell) {
+            self.todo.push((value, counts));
+            return Ok(());
+        }
+        if !self.first(cell, counts) {
+            return Ok(());
+        }
+        self.mix(counts, cell.identity());
+        self.identified.insert(cell.identity());
+        match (known(cell), thunk.suspended_work()) {
+            (Some(value), _) => self.todo.push((value, false)),
+            (None, Some(Work::Run(_, slots) | Work::Apply(slots))) => self.push(slots, false),
+            (None, Some(Work::Transport(..))) => return Err(Refusal::Transported),
+            (None, None) => {
+                let failed = matches!(thunk.state(), ThunkState::Failed(_));
+                return Err(if failed { Refusal::Failed } else { Refusal::Running });
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, value: Value, counts: bool) {
+        if let Some(string) = value.as_str() {
+            self.mix(counts, (1u8, string.bytes()));
+        } else if let Some(list) = value.as_list() {
+            if self.first(value, counts) {
+                self.mix(counts, 2u8);
+                self.push(list.slots(), counts);
+            }
+        } else if let Some(set) = value.as_attrs() {
+            if self.first(value, counts) {
+                let (shape, cells) = set.flat();
+                self.mix(counts, (3u8, shape.names()));
+                self.push(cells, counts);
+            }
+        } else if let Some(function) = value.as_function() {
+            if self.first(value, counts) {
+                self.function(function, counts);
+            }
+        } else if let Some(n) = value.as_int() {
+            self.mix(counts, (4u8, n));
+        } else if let Some(x) = value.as_float() {
+            self.mix(counts, (5u8, x.to_bits()));
+        } else if let Some(path) = value.as_path() {
+            self.mix(counts, (6u8, path));
+        } else {
+            self.mix(counts, (7u8, value.identity()));
+        }
+    }
+
+    fn function(&mut self, function: Function, counts: bool) {
+        match function {
+            Function::Closure(closure) => {
+                self.mix(counts, (8u8, std::ptr::from_ref(closure.lambda()).addr()));
+                self.push(closure.captures(), counts);
+            }
+            Function::Primop(primop) => self.mix(counts, (9u8, primop.index)),
+            Function::Partial(partial) => {
+                self.mix(counts, 10u8);
+                self.todo.push((partial.function(), counts));
+                self.push(partial.args(), counts);
+            }
+        }
+    }
+}
