@@ -25,11 +25,18 @@ impl Output {
         self.write(b"\n")
     }
 
+    /// Adds a line that `print` appends to the buffer.
+    pub fn line_of(&mut self, print: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
+        print(&mut self.buffer);
+        self.write(b"\n")
+    }
+
     /// Writes what is there.
     pub fn flush(&mut self) -> Result<(), Failure> {
-        let text = std::mem::take(&mut self.buffer);
         let mut stdout = std::io::stdout().lock();
-        stdout.write_all(&text).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+        let written = stdout.write_all(&self.buffer).and_then(|()| stdout.flush());
+        self.buffer.clear();
+        written.map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe => Failure::Exit(1),
             _ => Failure::error(format!("writing to standard output: {}", firn_host::Errno::from(error))),
         })

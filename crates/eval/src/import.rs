@@ -2,7 +2,7 @@
 
 use crate::frame::{Frame, heap_slots};
 use crate::{Machine, Stats};
-use firn_host::{AbsPath, Follow};
+use firn_host::{AbsPath, FileContent, Follow};
 use firn_ir::Program;
 use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::{Origin, Pos, SourceFile, Symbol};
@@ -69,14 +69,21 @@ impl Machine {
     /// NIX: links are followed for the bytes only; relative paths and positions go by the path as imported.
     pub fn source(&self, path: &AbsPath) -> Result<(&'static SourceFile, AbsPath)> {
         let real = self.host().resolve_symlinks(path, Follow::Full).map_err(|e| self.host_error(e))?;
-        let content = self.host().read_file(&real).map_err(|e| self.host_error(e))?;
-        let file = SourceFile::register_static(Origin::File(path.as_bytes().to_vec()), content.leak());
+        let content = self.host().read_once(&real).map_err(|e| self.host_error(e))?;
+        let host = self.shared.host.clone();
+        let reread = move || host.read_once(&real).ok().map(FileContent::into_bytes);
+        let origin = Origin::File(path.as_bytes().to_vec());
+        let file = SourceFile::register_file(origin, content.into_bytes(), Box::new(reread));
         Ok((file, path.parent().unwrap_or_else(AbsPath::root)))
     }
 
     /// Parses and lowers a registered text; relative paths in it are relative to `base`.
     pub fn compile(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        self.lowered(&self.parse(file, base)?, scope)
+        let ast = self.parse(file, base)?;
+        let program = self.lowered(&ast, scope);
+        ast.recycle();
+        file.release();
+        program
     }
 
     /// Fails if a name in the text has no meaning.

@@ -98,10 +98,9 @@ impl FileContent {
         &self.0.bytes
     }
 
-    /// The bytes for the rest of the process, not copied: for source texts, which live that long anyway.
-    pub fn leak(&self) -> &'static [u8] {
-        let kept: &'static FileContent = Box::leak(Box::new(self.clone()));
-        kept.bytes()
+    /// The bytes for a caller that changes or keeps them; not copied if nobody else has them.
+    pub fn into_bytes(self) -> Vec<u8> {
+        Arc::try_unwrap(self.0).map_or_else(|shared| shared.bytes.clone(), |inner| inner.bytes)
     }
 
     /// The BLAKE3 of the bytes, computed on first use.

@@ -53,15 +53,17 @@ pub(crate) fn resolve_expr_path<H: Host + ?Sized>(host: &H, path: &AbsPath) -> R
         if follows >= LINKS_ALLOWED {
             return Err(HostError::TooManySymlinks(path));
         }
-        let real = host.resolve_symlinks(&parent, Follow::Full)?.child(name);
-        if host.existing_type(&real)? != FileType::Symlink {
-            break;
+        let above = host.resolve_symlinks(&parent, Follow::Full)?;
+        let real = if above == parent { path.clone() } else { above.child(name) };
+        match host.existing_type(&real)? {
+            FileType::Symlink => path = parent.join(&host.read_link(&real)?)?,
+            FileType::Directory => return Ok(path.child(b"default.nix")),
+            _ => return Ok(path),
         }
-        path = parent.join(&host.read_link(&real)?)?;
     }
-    let real = host.resolve_symlinks(&path, Follow::Full)?;
-    let is_dir = host.existing_type(&real)? == FileType::Directory;
-    Ok(if is_dir { path.child(b"default.nix") } else { path })
+    // What is left is the root, which may still not be seen.
+    host.existing_type(&path)?;
+    Ok(path.child(b"default.nix"))
 }
 
 pub(crate) fn path_exists<H: Host + ?Sized>(host: &H, path: &AbsPath, must_be_dir: bool) -> Result<bool, HostError> {

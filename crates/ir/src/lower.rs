@@ -4,7 +4,7 @@
 mod functions;
 mod sets;
 
-use crate::arena::{keep, keep_all, keep_bytes};
+use crate::arena::{keep, keep_all, keep_bytes, keep_each};
 use crate::expr::*;
 use crate::scope::Scopes;
 use crate::shape::Shape;
@@ -62,16 +62,17 @@ pub fn lower<L: Literals>(
     globals: &dyn Globals<L::Value>,
     literals: &mut L,
 ) -> Result<&'static Program<L::Value>, LowerError> {
-    let mut scopes = Scopes::default();
+    let mut scopes = Scopes::new();
     scopes.enter();
     let first = scopes.slots(scope.len() as u32);
     for (i, &name) in scope.iter().enumerate() {
         scopes.bind(name, first + i as u32);
     }
-    let mut lowering = Lowering { ast, globals, literals, scopes, text: Vec::new() };
+    let mut lowering = Lowering { ast, globals, literals, scopes, text: Vec::new(), exprs: Vec::new(), values: Vec::new() };
     let expr = lowering.strict(ast.root())?;
     let (locals, captures) = lowering.scopes.leave();
     debug_assert!(captures.is_empty());
+    lowering.scopes.finish();
     let is_attrs = matches!(ast.expr(ast.root()), ast::Expr::Attrs(_));
     Ok(keep(Program { body: Body { expr, locals, captures: &[], pos: ast.pos_of(ast.root()) }, is_attrs }))
 }
@@ -82,6 +83,10 @@ struct Lowering<'a, L: Literals> {
     literals: &'a mut L,
     scopes: Scopes,
     text: Vec<u8>,
+    /// Stack of what is being collected: elements, arguments, values of attributes.
+    exprs: Vec<Expr<L::Value>>,
+    /// Constants among them, while a constant list or set is made.
+    values: Vec<L::Value>,
 }
 
 type Lowered<V> = Result<Expr<V>, LowerError>;
@@ -118,8 +123,12 @@ impl<L: Literals> Lowering<'_, L> {
             ast::Expr::Lambda(lambda) => self.lambda(lambda)?,
             ast::Expr::Call { fun, args, pos } => {
                 let fun = self.strict(fun)?;
-                let args = ast.exprs(args).iter().map(|&a| self.argument(a)).collect::<Result<Vec<_>, _>>()?;
-                Expr::Call(keep(Call { fun, args: keep_all(args), pos }))
+                let from = self.exprs.len();
+                for &arg in ast.exprs(args) {
+                    let arg = self.argument(arg)?;
+                    self.exprs.push(arg);
+                }
+                Expr::Call(keep(Call { fun, args: self.collected(from), pos }))
             }
             ast::Expr::Arith { op, lhs, rhs, pos } => self.arithmetic(op, lhs, rhs, pos)?,
             ast::Expr::Binary { op, lhs, rhs, pos } => {
@@ -242,11 +251,32 @@ impl<L: Literals> Lowering<'_, L> {
 
     fn list(&mut self, range: ast::Range) -> Lowered<L::Value> {
         let ast = self.ast;
-        let items = ast.exprs(range).iter().map(|&e| self.delayed(e)).collect::<Result<Vec<_>, _>>()?;
-        Ok(match constants(&items) {
-            Some(values) => Expr::Const(self.literals.list(&values)),
-            None => Expr::List(keep_all(items)),
-        })
+        let from = self.exprs.len();
+        for &item in ast.exprs(range) {
+            let item = self.delayed(item)?;
+            self.exprs.push(item);
+        }
+        if self.constants(from) {
+            return Ok(Expr::Const(self.literals.list(&self.values)));
+        }
+        Ok(Expr::List(self.collected(from)))
+    }
+
+    /// What was collected above `from`, for good.
+    fn collected(&mut self, from: usize) -> &'static [Expr<L::Value>] {
+        keep_each(self.exprs.drain(from..))
+    }
+
+    /// Whether all that was collected above `from` is constant; then it is left in `values` only.
+    fn constants(&mut self, from: usize) -> bool {
+        let constant = |e: &Expr<L::Value>| if let Expr::Const(v) = e { Some(*v) } else { None };
+        if self.exprs[from..].iter().any(|e| constant(e).is_none()) {
+            return false;
+        }
+        self.values.clear();
+        self.values.extend(self.exprs[from..].iter().filter_map(constant));
+        self.exprs.truncate(from);
+        true
     }
 
     fn select(
@@ -367,9 +397,4 @@ impl<L: Literals> Lowering<'_, L> {
 /// The error for a variable that nothing binds.
 pub(crate) fn undefined(name: Symbol, pos: Pos) -> LowerError {
     LowerError { message: format!("undefined variable '\x1b[35;1m{name}\x1b[0m'"), pos }
-}
-
-/// The values if all are constants.
-fn constants<V: Copy>(items: &[Expr<V>]) -> Option<Vec<V>> {
-    items.iter().map(|e| if let Expr::Const(v) = e { Some(*v) } else { None }).collect()
 }

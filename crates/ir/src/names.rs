@@ -1,37 +1,49 @@
 //! Checks that every variable of a tree is bound, without making code: what `--parse` needs.
 
 use crate::lower::{Globals, LowerError, undefined};
-use firn_source::{Pos, Symbol, SymbolMap};
+use firn_source::{Pos, Symbol};
 use firn_syntax::ast::{Ast, AttrName, AttrValue, AttrsId, Expr, ExprId, Lambda, Range};
+use std::cell::RefCell;
 
 /// The error of lowering this tree, if it has one.
 pub fn check_names<V>(ast: &Ast, globals: &dyn Globals<V>) -> Result<(), LowerError> {
-    let mut check = Check { ast, globals, bound: SymbolMap::default(), withs: 0, depth: 0 };
-    check.expr(ast.root())
+    let mut check = Check { ast, globals, bound: BOUND.take(), withs: 0, depth: 0 };
+    check.expr(ast.root())?;
+    // Every name is unbound again.
+    BOUND.set(check.bound);
+    Ok(())
+}
+
+thread_local! {
+    /// Kept from one tree to the next, all zeros.
+    static BOUND: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 
 struct Check<'a, V> {
     ast: &'a Ast,
     globals: &'a dyn Globals<V>,
-    bound: SymbolMap<u32>,
+    /// How many binders each symbol has, by its number.
+    bound: Vec<u32>,
     withs: u32,
     depth: u32,
 }
 
 impl<V> Check<'_, V> {
     fn bind(&mut self, name: Symbol) {
-        *self.bound.entry(name).or_default() += 1;
+        let index = name.id() as usize;
+        if index >= self.bound.len() {
+            self.bound.resize(index + index / 2 + 1, 0);
+        }
+        self.bound[index] += 1;
     }
 
     fn unbind(&mut self, name: Symbol) {
-        if let Some(count) = self.bound.get_mut(&name) {
-            *count -= 1;
-        }
+        self.bound[name.id() as usize] -= 1;
     }
 
     fn variable(&self, name: Symbol, pos: Pos) -> Result<(), LowerError> {
         let known = self.withs > 0
-            || self.bound.get(&name).is_some_and(|&count| count > 0)
+            || self.bound.get(name.id() as usize).is_some_and(|&count| count > 0)
             || self.globals.global(name).is_some();
         if known { Ok(()) } else { Err(undefined(name, pos)) }
     }

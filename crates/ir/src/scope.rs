@@ -5,7 +5,8 @@
 
 use crate::arena::keep_each;
 use crate::expr::Var;
-use firn_source::{Pos, Symbol, SymbolMap};
+use firn_source::{Pos, Symbol};
+use std::cell::RefCell;
 
 /// A binder: a slot of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +27,31 @@ struct Level {
 #[derive(Debug, Default)]
 pub(crate) struct Scopes {
     levels: Vec<Level>,
-    names: SymbolMap<Vec<Binder>>,
+    /// For each symbol, by its number, one more than the index of its innermost binder; 0 if it has none.
+    innermost: Vec<u32>,
+    /// Binders in the order they were made, each with what `innermost` said before.
+    bound: Vec<(Symbol, Binder, u32)>,
     withs: Vec<(Binder, Pos)>,
     spare: Vec<Vec<(Binder, Var)>>,
 }
 
+thread_local! {
+    /// Kept from one program to the next, all zeros.
+    static INNERMOST: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Scopes {
+    /// No scopes yet.
+    pub fn new() -> Scopes {
+        Scopes { innermost: INNERMOST.take(), ..Scopes::default() }
+    }
+
+    /// Ends what [`Scopes::new`] began, all bodies left.
+    pub fn finish(mut self) {
+        self.unbind(self.bound.len());
+        INNERMOST.set(self.innermost);
+    }
+
     pub fn level(&self) -> u32 {
         self.levels.len() as u32 - 1
     }
@@ -94,11 +114,20 @@ impl Scopes {
     /// Binds a name until `unbind`.
     pub fn bind(&mut self, name: Symbol, slot: u32) {
         let binder = self.binder(slot);
-        self.names.entry(name).or_default().push(binder);
+        let index = name.id() as usize;
+        if index >= self.innermost.len() {
+            self.innermost.resize(index + index / 2 + 1, 0);
+        }
+        self.bound.push((name, binder, self.innermost[index]));
+        self.innermost[index] = self.bound.len() as u32;
     }
 
-    pub fn unbind(&mut self, name: Symbol) {
-        self.names.get_mut(&name).and_then(Vec::pop).expect("a bound name is unbound once");
+    /// Unbinds as many names as were bound last.
+    pub fn unbind(&mut self, count: usize) {
+        for _ in 0..count {
+            let (name, _, before) = self.bound.pop().expect("a bound name is unbound once");
+            self.innermost[name.id() as usize] = before;
+        }
     }
 
     /// Opens a `with` scope held in a slot.
@@ -113,7 +142,8 @@ impl Scopes {
 
     /// The binder that a name means lexically.
     pub fn lookup(&self, name: Symbol) -> Option<Binder> {
-        self.names.get(&name).and_then(|all| all.last().copied())
+        let index = self.innermost.get(name.id() as usize)?.checked_sub(1)?;
+        self.bound.get(index as usize).map(|&(_, binder, _)| binder)
     }
 
     /// The enclosing `with` scopes, innermost first.

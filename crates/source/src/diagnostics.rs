@@ -167,7 +167,7 @@ fn source_line(out: &mut Vec<u8>, at: &Location, number: u32) -> bool {
         return false;
     };
     out.extend_from_slice(format!("\n {number:5}| ").as_bytes());
-    out.extend_from_slice(text);
+    out.extend_from_slice(&text);
     true
 }
 

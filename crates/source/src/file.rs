@@ -2,8 +2,15 @@
 //!
 //! Every text that is parsed is registered once and gets a range of the 32-bit position space, so that a position is
 //! one word wherever it is carried. Positions serve messages only; they are never digested.
+//!
+//! Texts of files are let go once they are code; of such a text only the lengths of its lines stay. Who needs the text
+//! again (a message that shows a line) has it read again, and gets it only if it still hashes to the same.
 
-use std::sync::{OnceLock, RwLock};
+use crate::lines::Lines;
+use rustc_hash::FxHasher;
+use std::fmt;
+use std::hash::Hasher;
+use std::sync::{Arc, OnceLock, RwLock};
 
 /// Where a source text came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,13 +25,29 @@ pub enum Origin {
     Internal(&'static str),
 }
 
+/// The bytes of a text, shared by whoever reads them.
+pub type SourceText = Arc<Vec<u8>>;
+
+/// Reads a text again that was let go; `None` if that is not possible.
+pub type Reread = Box<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
+
 /// A registered source text.
-#[derive(Debug)]
 pub struct SourceFile {
     origin: Origin,
-    text: &'static [u8],
     base: u32,
-    lines: OnceLock<Box<[u32]>>,
+    len: u32,
+    text: RwLock<Held>,
+    lines: OnceLock<Lines>,
+    reread: Option<Reread>,
+}
+
+/// What is in memory of a text.
+enum Held {
+    Text(SourceText),
+    /// Let go: what it hashed to.
+    Hash(u64),
+    /// Forgotten, or no longer what it was.
+    Nothing,
 }
 
 /// A place in some registered source text, or nowhere.
@@ -45,29 +68,67 @@ pub struct Location {
 static FILES: RwLock<Vec<&'static SourceFile>> = RwLock::new(Vec::new());
 
 impl SourceFile {
-    /// Registers a text. The text is kept for the life of the process.
+    /// Registers a text, to be kept for the life of the process.
     ///
     /// # Panics
     /// When the position space (4 GiB of source in one process) is used up.
     pub fn register(origin: Origin, text: Vec<u8>) -> &'static SourceFile {
-        SourceFile::register_static(origin, Box::leak(text.into_boxed_slice()))
+        SourceFile::add(origin, text, None)
     }
 
-    /// As [`SourceFile::register`], for a text that lives as long as the process already.
-    pub fn register_static(origin: Origin, text: &'static [u8]) -> &'static SourceFile {
+    /// As [`SourceFile::register`], for a text that can be [let go](SourceFile::release): `reread` gets it back.
+    pub fn register_file(origin: Origin, text: Vec<u8>, reread: Reread) -> &'static SourceFile {
+        SourceFile::add(origin, text, Some(reread))
+    }
+
+    fn add(origin: Origin, text: Vec<u8>, reread: Option<Reread>) -> &'static SourceFile {
         let mut files = FILES.write().unwrap_or_else(|e| e.into_inner());
-        let base = files.last().map_or(1, |f| f.base + f.text.len() as u32 + 1);
+        let base = files.last().map_or(1, |f| f.base + f.len + 1);
         let end = u64::from(base) + text.len() as u64 + 1;
         assert!(end < u64::from(u32::MAX), "more than 4 GiB of source text in one process");
-        let file: &'static SourceFile = Box::leak(Box::new(SourceFile { origin, text, base, lines: OnceLock::new() }));
+        let len = text.len() as u32;
+        let text = RwLock::new(Held::Text(Arc::new(text)));
+        let file: &'static SourceFile =
+            Box::leak(Box::new(SourceFile { origin, base, len, text, lines: OnceLock::new(), reread }));
         files.push(file);
         file
     }
 
-    /// The text.
-    #[inline]
-    pub fn text(&self) -> &'static [u8] {
-        self.text
+    /// The text; read again if it was let go. `None` if it cannot be had, or is no longer the text that was registered.
+    pub fn text(&self) -> Option<SourceText> {
+        if let Held::Text(text) = &*self.text.read().unwrap_or_else(|e| e.into_inner()) {
+            return Some(text.clone());
+        }
+        let mut held = self.text.write().unwrap_or_else(|e| e.into_inner());
+        match &*held {
+            Held::Text(text) => return Some(text.clone()),
+            Held::Nothing => return None,
+            Held::Hash(hash) => {
+                let text = self.reread.as_ref().and_then(|reread| reread());
+                *held = match text.filter(|text| text.len() == self.len as usize && hash_of(text) == *hash) {
+                    Some(text) => Held::Text(Arc::new(text)),
+                    None => Held::Nothing,
+                };
+            }
+        }
+        if let Held::Text(text) = &*held { Some(text.clone()) } else { None }
+    }
+
+    /// Lets the text go, if it can be read again: messages that show lines of it do so. Positions stay known.
+    pub fn release(&self) {
+        if self.reread.is_none() {
+            return;
+        }
+        let mut held = self.text.write().unwrap_or_else(|e| e.into_inner());
+        if let Held::Text(text) = &*held {
+            self.lines.get_or_init(|| Lines::of(text));
+            *held = Held::Hash(hash_of(text));
+        }
+    }
+
+    /// Lets the text go for good: nobody will ask for a place in it.
+    pub fn forget(&self) {
+        *self.text.write().unwrap_or_else(|e| e.into_inner()) = Held::Nothing;
     }
 
     /// Where the text came from.
@@ -81,31 +142,37 @@ impl SourceFile {
         Pos(self.base + offset)
     }
 
+    fn lines(&self) -> &Lines {
+        self.lines.get_or_init(|| Lines::of(self.text().as_deref().map_or(&[], Vec::as_slice)))
+    }
+
     /// Line and column, from 1, of a byte offset. NIX: `\r`, `\n` and `\r\n` each end a line.
     pub fn line_column(&self, offset: u32) -> (u32, u32) {
-        let starts = self.lines.get_or_init(|| line_starts(self.text));
+        let starts = self.lines().starts();
         let line = starts.partition_point(|&s| s <= offset) - 1;
         (line as u32 + 1, offset - starts[line] + 1)
     }
 
-    /// The text of a line (from 1) without its terminator; `None` past the end.
-    pub fn line(&self, line: u32) -> Option<&'static [u8]> {
-        let starts = self.lines.get_or_init(|| line_starts(self.text));
-        let start = *starts.get((line as usize).checked_sub(1)?)? as usize;
-        let rest = &self.text[start..];
+    /// The text of a line (from 1) without its terminator; `None` past the end, or if the text is gone.
+    pub fn line(&self, line: u32) -> Option<Vec<u8>> {
+        let start = *self.lines().starts().get((line as usize).checked_sub(1)?)? as usize;
+        let text = self.text()?;
+        let rest = &text[start..];
         let end = rest.iter().position(|&b| b == b'\n' || b == b'\r').unwrap_or(rest.len());
-        Some(&rest[..end])
+        Some(rest[..end].to_vec())
     }
 }
 
-fn line_starts(text: &[u8]) -> Box<[u32]> {
-    let mut starts = vec![0];
-    for (i, &b) in text.iter().enumerate() {
-        if b == b'\n' || (b == b'\r' && text.get(i + 1) != Some(&b'\n')) {
-            starts.push(i as u32 + 1);
-        }
+impl fmt::Debug for SourceFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceFile").field("origin", &self.origin).field("len", &self.len).finish_non_exhaustive()
     }
-    starts.into_boxed_slice()
+}
+
+fn hash_of(text: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(text);
+    hasher.finish()
 }
 
 impl Pos {
@@ -162,8 +229,24 @@ mod tests {
         assert_eq!(at(a.pos(15)), Some((true, 4, 1)));
         assert_eq!(at(a.pos(19)), Some((true, 4, 5)));
         assert_eq!(at(b.pos(0)), Some((false, 1, 1)));
-        assert_eq!(a.line(3), Some(&b"three"[..]));
+        assert_eq!(a.line(3), Some(b"three".to_vec()));
         assert_eq!(a.line(5), None);
         assert!(Pos::NONE.resolve().is_none());
+    }
+
+    #[test]
+    fn a_text_that_was_let_go_is_read_again_and_recognised() {
+        let text = b"one\ntwo\nthree";
+        let same = SourceFile::register_file(Origin::Stdin, text.to_vec(), Box::new(|| Some(text.to_vec())));
+        let edited = SourceFile::register_file(Origin::Stdin, text.to_vec(), Box::new(|| Some(b"one\nTWO\nthree".to_vec())));
+        let gone = SourceFile::register_file(Origin::Stdin, text.to_vec(), Box::new(|| None));
+        for (file, line) in [(same, Some(b"two".to_vec())), (edited, None), (gone, None)] {
+            file.release();
+            assert_eq!(file.line_column(5), (2, 2));
+            assert_eq!(file.line(2), line);
+        }
+        let kept = SourceFile::register(Origin::Stdin, text.to_vec());
+        kept.release();
+        assert_eq!(kept.line(2), Some(b"two".to_vec()));
     }
 }

@@ -58,6 +58,22 @@ static CLASS: [u8; 256] = {
     table
 };
 
+/// Bytes that are a token whatever follows them; [`Kind::Failed`] for the others.
+static SINGLE: [Kind; 256] = {
+    let mut table = [Kind::Failed; 256];
+    table[b';' as usize] = Kind::Semicolon;
+    table[b'(' as usize] = Kind::LParen;
+    table[b')' as usize] = Kind::RParen;
+    table[b'[' as usize] = Kind::LBracket;
+    table[b']' as usize] = Kind::RBracket;
+    table[b':' as usize] = Kind::Colon;
+    table[b',' as usize] = Kind::Comma;
+    table[b'?' as usize] = Kind::Question;
+    table[b'@' as usize] = Kind::At;
+    table[b'*' as usize] = Kind::Star;
+    table
+};
+
 #[inline]
 fn is(byte: u8, class: u8) -> bool {
     CLASS[byte as usize] & class != 0
@@ -76,6 +92,8 @@ enum Mode {
     Path,
     /// After a piece of a path that ends in a slash: something must follow.
     PathSlash,
+    /// After the end.
+    Done,
 }
 
 /// The tokens of a text; the last one is [`Kind::Eof`], or [`Kind::Failed`] with the error.
@@ -84,9 +102,9 @@ pub(crate) struct Lexed {
     pub error: Option<ParseError>,
 }
 
-struct Lexer {
+struct Lexer<'a> {
     file: &'static SourceFile,
-    text: &'static [u8],
+    text: &'a [u8],
     at: usize,
     tokens: Vec<Token>,
     /// Modes around the current one; the bottom one (Nix's INITIAL) is not on it.
@@ -95,11 +113,9 @@ struct Lexer {
     /// No path or URL starts before this offset: the run of path characters that ends there was looked at.
     plain_until: usize,
     pipes: bool,
-    done: bool,
 }
 
-pub(crate) fn lex(file: &'static SourceFile, features: &Features, tokens: Vec<Token>) -> Lexed {
-    let text = file.text();
+pub(crate) fn lex(file: &'static SourceFile, text: &[u8], features: &Features, tokens: Vec<Token>) -> Lexed {
     let mut lexer = Lexer {
         file,
         text,
@@ -109,29 +125,27 @@ pub(crate) fn lex(file: &'static SourceFile, features: &Features, tokens: Vec<To
         mode: Mode::Plain,
         plain_until: 0,
         pipes: features.pipe_operators,
-        done: false,
     };
     lexer.tokens.clear();
     lexer.tokens.reserve(text.len() / 4 + 2);
-    let mut error = None;
-    while !lexer.done && error.is_none() {
+    loop {
         let step = match lexer.mode {
             Mode::Plain => lexer.plain(),
             Mode::String => lexer.string(),
             Mode::Indented => lexer.indented(),
             Mode::Path | Mode::PathSlash => lexer.path_rest(),
+            Mode::Done => return Lexed { tokens: lexer.tokens, error: None },
         };
-        error = step.err().map(|e| *e);
+        if let Err(error) = step {
+            lexer.push(Kind::Failed, lexer.at, lexer.at);
+            return Lexed { tokens: lexer.tokens, error: Some(*error) };
+        }
     }
-    if error.is_some() {
-        lexer.push(Kind::Failed, lexer.at, lexer.at);
-    }
-    Lexed { tokens: lexer.tokens, error }
 }
 
 type Step = Result<(), Box<ParseError>>;
 
-impl Lexer {
+impl Lexer<'_> {
     #[inline]
     fn peek(&self, offset: usize) -> u8 {
         // NIX: the buffer Nix scans ends in two NULs, and no rule below starts with one.
@@ -171,35 +185,57 @@ impl Lexer {
 
     fn finish(&mut self, at: usize) {
         self.push(Kind::Eof, at, at);
-        self.done = true;
+        self.mode = Mode::Done;
     }
 
+    // PERF: four bytes at a time take half the instructions of one by one.
     #[inline]
-    fn end_of(&self, mut at: usize, class: u8) -> usize {
-        while at < self.text.len() && is(self.text[at], class) {
-            at += 1;
+    fn end_of(&self, at: usize, class: u8) -> usize {
+        let Some(mut rest) = self.text.get(at..) else { return at };
+        while let Some((four, after)) = rest.split_first_chunk::<4>() {
+            let [a, b, c, d] = *four;
+            let all = CLASS[a as usize] & CLASS[b as usize] & CLASS[c as usize] & CLASS[d as usize];
+            if all & class == 0 {
+                break;
+            }
+            rest = after;
         }
-        at
+        let inside = rest.iter().take_while(|&&byte| is(byte, class)).count();
+        self.text.len() - rest.len() + inside
     }
 
     /// Expressions: runs until the mode changes.
     fn plain(&mut self) -> Step {
-        while self.mode == Mode::Plain && !self.done {
+        loop {
             let Some(&byte) = self.text.get(self.at) else {
                 self.finish(self.at);
-                break;
+                return Ok(());
             };
-            if is(byte, SPACE) {
-                self.at = self.end_of(self.at + 1, SPACE);
-            } else if is(byte, ID_START) {
+            let class = CLASS[byte as usize];
+            if class & SPACE != 0 {
+                // Most white space is one byte, or the indentation of a line.
+                self.at += 1;
+                if self.text.get(self.at).is_some_and(|&next| is(next, SPACE)) {
+                    self.at = self.end_of(self.at + 1, SPACE);
+                }
+                continue;
+            }
+            if class & ID_START != 0 {
                 self.word();
-            } else if is(byte, DIGIT) {
+            } else if let kind = SINGLE[byte as usize]
+                && kind != Kind::Failed
+            {
+                self.take(kind, 1);
+                continue;
+            } else if class & DIGIT != 0 {
                 self.number()?;
             } else {
                 self.punctuation(byte)?;
             }
+            if self.mode != Mode::Plain {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// An identifier, a keyword, or a path or URL that starts with a letter.
@@ -318,7 +354,6 @@ impl Lexer {
         let (kind, len) = match byte {
             b'=' if next == b'=' => (Kind::Eq, 2),
             b'=' => (Kind::Assign, 1),
-            b';' => (Kind::Semicolon, 1),
             b'.' => return self.dot(next),
             b'"' => {
                 self.take(Kind::Quote, 1);
@@ -344,15 +379,6 @@ impl Lexer {
                 self.leave();
                 return Ok(());
             }
-            b'(' => (Kind::LParen, 1),
-            b')' => (Kind::RParen, 1),
-            b'[' => (Kind::LBracket, 1),
-            b']' => (Kind::RBracket, 1),
-            b':' => (Kind::Colon, 1),
-            b',' => (Kind::Comma, 1),
-            b'?' => (Kind::Question, 1),
-            b'@' => (Kind::At, 1),
-            b'*' => (Kind::Star, 1),
             b'!' if next == b'=' => (Kind::NEq, 2),
             b'!' => (Kind::Bang, 1),
             b'>' if next == b'=' => (Kind::GEq, 2),

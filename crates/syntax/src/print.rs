@@ -8,18 +8,18 @@ use std::io::Write;
 
 /// Appends the whole tree to `out`, without a final line feed.
 pub fn print(ast: &Ast, out: &mut Vec<u8>) {
-    let mut printer = Printer { ast, out, depth: 0, defs: Vec::new() };
+    let mut printer = Printer { ast, out, depth: 0, sorted: Vec::new() };
     printer.expr(ast.root());
 }
 
 /// Appends one expression of a tree to `out`.
 pub fn print_expr(ast: &Ast, expr: ExprId, out: &mut Vec<u8>) {
-    let mut printer = Printer { ast, out, depth: 0, defs: Vec::new() };
+    let mut printer = Printer { ast, out, depth: 0, sorted: Vec::new() };
     printer.expr(expr);
 }
 
 pub(crate) fn write_path(ast: &Ast, path: &[AttrName], out: &mut Vec<u8>) {
-    let mut printer = Printer { ast, out, depth: 0, defs: Vec::new() };
+    let mut printer = Printer { ast, out, depth: 0, sorted: Vec::new() };
     printer.path(path);
 }
 
@@ -27,12 +27,32 @@ struct Printer<'a> {
     ast: &'a Ast,
     out: &'a mut Vec<u8>,
     depth: u32,
-    /// Stack of the definitions being sorted.
-    defs: Vec<(&'static [u8], AttrDef)>,
+    /// Stack of the names that are printed in order.
+    sorted: Vec<Name>,
+}
+
+/// A name among those that are sorted, with its first bytes in front for quick comparison.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    first: u64,
+    name: &'static [u8],
+    index: u32,
+}
+
+impl Name {
+    #[inline]
+    fn new(name: &'static [u8], index: usize) -> Name {
+        let first = match name.first_chunk::<8>() {
+            Some(eight) => u64::from_be_bytes(*eight),
+            // Short names are filled up with zeros; the whole name decides between those that look the same.
+            None => name.iter().rev().fold(0, |first, &byte| first >> 8 | u64::from(byte) << 56),
+        };
+        Name { first, name, index: index as u32 }
+    }
 }
 
 impl Printer<'_> {
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, text: &[u8]) {
         self.out.extend_from_slice(text);
     }
@@ -54,7 +74,8 @@ impl Printer<'_> {
             Expr::Float(x) => write_float(x, self.out),
             Expr::String(text) => write_string(ast.text(text), self.out),
             Expr::Path(text) => self.put(ast.text(text)),
-            Expr::Var { name, .. } => write_identifier(name.as_bytes(), self.out),
+            // What was read as an identifier needs no quotes.
+            Expr::Var { name, .. } => self.put(name.as_bytes()),
             Expr::CurPos(_) => self.put(b"__curPos"),
             Expr::Select { base, path, default, .. } => {
                 self.put(b"(");
@@ -121,7 +142,8 @@ impl Printer<'_> {
         }
     }
 
-    #[inline]
+    // PERF: inlined, the brackets and separators are stored as constants instead of being copied as slices.
+    #[inline(always)]
     fn around(&mut self, before: &[u8], expr: ExprId, after: &[u8]) {
         self.put(before);
         self.expr(expr);
@@ -165,22 +187,23 @@ impl Printer<'_> {
 
     fn bindings(&mut self, attrs: &Attrs) {
         let ast = self.ast;
-        let from = self.defs.len();
-        self.defs.extend(ast.attr_defs(attrs.defs).iter().map(|def| (def.name.as_bytes(), *def)));
-        let to = self.defs.len();
-        self.defs[from..].sort_unstable_by_key(|(name, _)| *name);
-        self.inherited(from, to);
+        let defs = ast.attr_defs(attrs.defs);
+        let from = self.sorted.len();
+        self.sorted.extend(defs.iter().enumerate().map(|(i, def)| Name::new(def.name.as_bytes(), i)));
+        let to = self.sorted.len();
+        self.sorted[from..].sort_unstable();
+        self.inherited(from, to, defs);
         if !attrs.sources.is_empty() {
-            self.inherited_from(from, to, attrs);
+            self.inherited_from(from, to, defs, attrs);
         }
         for i in from..to {
-            let (name, def) = self.defs[i];
-            if let AttrValue::Plain(value) = def.value {
+            let Name { name, index, .. } = self.sorted[i];
+            if let AttrValue::Plain(value) = defs[index as usize].value {
                 write_identifier(name, self.out);
                 self.around(b" = ", value, b"; ");
             }
         }
-        self.defs.truncate(from);
+        self.sorted.truncate(from);
         for def in ast.dynamic_defs(attrs.dynamic) {
             self.around(b"\"${", def.name, b"}\" = ");
             self.around(b"", def.value, b"; ");
@@ -188,11 +211,11 @@ impl Printer<'_> {
     }
 
     /// The names inherited from around the set, if any.
-    fn inherited(&mut self, from: usize, to: usize) {
+    fn inherited(&mut self, from: usize, to: usize, defs: &[AttrDef]) {
         let mut before: &[u8] = b"inherit ";
         for i in from..to {
-            let (name, def) = self.defs[i];
-            if def.value == AttrValue::Inherited {
+            let Name { name, index, .. } = self.sorted[i];
+            if defs[index as usize].value == AttrValue::Inherited {
                 self.put(before);
                 write_identifier(name, self.out);
                 before = b" ";
@@ -204,11 +227,11 @@ impl Printer<'_> {
     }
 
     /// The names inherited from expressions, one `inherit` for each that gives any.
-    fn inherited_from(&mut self, from: usize, to: usize, attrs: &Attrs) {
+    fn inherited_from(&mut self, from: usize, to: usize, defs: &[AttrDef], attrs: &Attrs) {
         let sources = self.ast.inherit_sources(attrs.sources);
         let mut names: Vec<(u32, &[u8])> = Vec::new();
-        for (name, def) in &self.defs[from..to] {
-            if let AttrValue::InheritedFrom(source) = def.value {
+        for Name { name, index, .. } in &self.sorted[from..to] {
+            if let AttrValue::InheritedFrom(source) = defs[*index as usize].value {
                 names.push((source, name));
             }
         }
@@ -228,24 +251,29 @@ impl Printer<'_> {
         self.put(b"(");
         if let Some(formals) = lambda.formals {
             self.put(b"{ ");
-            let mut sorted: Vec<_> = ast.formals(formals.list).iter().map(|f| (f.name.as_bytes(), f.default)).collect();
-            sorted.sort_unstable_by_key(|(name, _)| *name);
-            for (i, (name, default)) in sorted.iter().enumerate() {
-                if i > 0 {
+            let listed = ast.formals(formals.list);
+            let from = self.sorted.len();
+            self.sorted.extend(listed.iter().enumerate().map(|(i, formal)| Name::new(formal.name.as_bytes(), i)));
+            let to = self.sorted.len();
+            self.sorted[from..].sort_unstable();
+            for i in from..to {
+                if i > from {
                     self.put(b", ");
                 }
-                write_identifier(name, self.out);
-                if let Some(default) = default {
-                    self.around(b" ? ", *default, b"");
+                let Name { name, index, .. } = self.sorted[i];
+                self.put(name);
+                if let Some(default) = listed[index as usize].default {
+                    self.around(b" ? ", default, b"");
                 }
             }
+            self.sorted.truncate(from);
             if formals.ellipsis {
-                self.put(if sorted.is_empty() { b"..." } else { b", ..." });
+                self.put(if listed.is_empty() { b"..." } else { b", ..." });
             }
             self.put(if lambda.arg.is_some() { b" } @ " } else { b" }" });
         }
         if let Some(arg) = lambda.arg {
-            write_identifier(arg.as_bytes(), self.out);
+            self.put(arg.as_bytes());
         }
         self.around(b": ", lambda.body, b")");
     }
@@ -266,30 +294,44 @@ impl BinOp {
     }
 }
 
-const ESCAPE: u8 = 1;
+const LITERAL: u8 = 1;
 const NAME: u8 = 2;
 
-/// Which bytes a string literal may have to escape, and which may be in a name.
-static ESCAPES_AND_NAMES: [u8; 256] = {
+/// Which bytes stand for themselves in a string literal, and which may be in a name.
+const LITERALS_AND_NAMES: [u8; 256] = {
     let mut table = [0; 256];
     let mut b = 0;
     while b < 256 {
         let c = b as u8;
         table[b] = match c {
-            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | b'$' => ESCAPE,
-            b'_' | b'\'' | b'-' => NAME,
-            _ if c.is_ascii_alphanumeric() => NAME,
-            _ => 0,
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | b'$' => 0,
+            b'_' | b'\'' | b'-' => LITERAL | NAME,
+            _ if c.is_ascii_alphanumeric() => LITERAL | NAME,
+            _ => LITERAL,
         };
         b += 1;
     }
     table
 };
 
+/// How many bytes at the start of the text are of a class.
+#[inline]
+fn run(text: &[u8], class: u8) -> usize {
+    static TABLE: [u8; 256] = LITERALS_AND_NAMES;
+    let mut rest = text;
+    while let Some((&[a, b, c, d], after)) = rest.split_first_chunk::<4>() {
+        if TABLE[a as usize] & TABLE[b as usize] & TABLE[c as usize] & TABLE[d as usize] & class == 0 {
+            break;
+        }
+        rest = after;
+    }
+    let more = rest.iter().take_while(|&&byte| TABLE[byte as usize] & class != 0).count();
+    text.len() - rest.len() + more
+}
+
 /// Writes a name, quoted where it could not be read back as an identifier. NIX: `or` is not quoted.
 pub(crate) fn write_identifier(name: &[u8], out: &mut Vec<u8>) {
-    let plain = name.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
-        && name.iter().all(|&b| ESCAPES_AND_NAMES[b as usize] & NAME != 0);
+    let plain = name.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_') && run(name, NAME) == name.len();
     let reserved = name.len() <= 7 && matches!(
         name,
         b"if" | b"then" | b"else" | b"assert" | b"with" | b"let" | b"in" | b"rec" | b"inherit"
@@ -303,11 +345,13 @@ pub(crate) fn write_identifier(name: &[u8], out: &mut Vec<u8>) {
 
 /// Writes a string literal.
 pub(crate) fn write_string(text: &[u8], out: &mut Vec<u8>) {
+    out.reserve(text.len() + 2);
     out.push(b'"');
     let mut rest = text;
-    while let Some(at) = rest.iter().position(|&b| ESCAPES_AND_NAMES[b as usize] & ESCAPE != 0) {
+    loop {
+        let at = run(rest, LITERAL);
         out.extend_from_slice(&rest[..at]);
-        let byte = rest[at];
+        let Some(&byte) = rest.get(at) else { break };
         if byte != b'$' || rest.get(at + 1) == Some(&b'{') {
             out.push(b'\\');
         }
@@ -319,7 +363,6 @@ pub(crate) fn write_string(text: &[u8], out: &mut Vec<u8>) {
         });
         rest = &rest[at + 1..];
     }
-    out.extend_from_slice(rest);
     out.push(b'"');
 }
 

@@ -115,6 +115,12 @@ impl Kind {
             | bit(Kind::LBracket);
         SET >> (self as u8) & 1 != 0
     }
+
+    /// Whether an expression that this token follows is complete.
+    #[inline]
+    pub(crate) fn ends_expr(self) -> bool {
+        matches!(self, Kind::Semicolon | Kind::RParen | Kind::RBrace | Kind::Comma)
+    }
 }
 
 const fn bit(kind: Kind) -> u64 {

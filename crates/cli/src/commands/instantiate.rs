@@ -146,11 +146,12 @@ impl Command<'_> {
         let machine = &self.session.machine;
         if self.typed.action == Action::Parse {
             let ast = machine.parse(file, &base)?;
-            let mut out = Vec::new();
             // NIX: names are resolved too, so that an undefined variable is an error here.
             machine.check_names(&ast)?;
-            firn_syntax::print(&ast, &mut out);
-            return self.invocation.output.line(&out);
+            self.invocation.output.line_of(|out| firn_syntax::print(&ast, out))?;
+            ast.recycle();
+            file.forget();
+            return Ok(());
         }
         let root = self.session.evaluate((file, base))?;
         if self.typed.attributes.is_empty() {

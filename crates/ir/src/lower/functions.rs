@@ -55,7 +55,7 @@ impl<L: Literals> Lowering<'_, L> {
         }
         let Some(formals) = last.formals else {
             let expr = self.strict(last.body)?;
-            params.iter().for_each(|p| self.scopes.unbind(p.name));
+            self.scopes.unbind(params.len());
             return Ok((None, expr));
         };
         let whole = self.scopes.slots(1);
@@ -74,11 +74,7 @@ impl<L: Literals> Lowering<'_, L> {
             lowered.push(Formal { name: formal.name, pos: formal.pos, default, cache: InlineCache::default() });
         }
         let expr = self.strict(last.body)?;
-        listed.iter().for_each(|f| self.scopes.unbind(f.name));
-        if let Some(at) = last.arg {
-            self.scopes.unbind(at);
-        }
-        params.iter().for_each(|p| self.scopes.unbind(p.name));
+        self.scopes.unbind(params.len() + usize::from(last.arg.is_some()) + listed.len());
         let pattern = Pattern {
             formals: keep_all(lowered),
             first: slot,

@@ -4,7 +4,7 @@
 //! is bound there is therefore a constant, a function, a suspended body, or a variable whose cell exists already;
 //! NIX: an alias of a name that comes later is a cell of its own, as in Nix.
 
-use super::{Lowered, Lowering, constants};
+use super::{Lowered, Lowering};
 use crate::arena::{keep, keep_all};
 use crate::expr::*;
 use crate::lower::{Literals, LowerError};
@@ -86,82 +86,91 @@ impl<L: Literals> Lowering<'_, L> {
         self.suspend(def.pos, |this| this.variable(def.name, def.pos))
     }
 
-    /// Values of mutually visible definitions bound to slots `first…` in order.
+    /// Values of mutually visible definitions bound to slots `first…` in order, onto the stack of expressions; and what
+    /// is bound before them.
     fn recursive_values(
         &mut self,
         set: &ast::Attrs,
         defs: &[AttrDef],
         first: u32,
         own_cells: bool,
-    ) -> Result<(Vec<Binding<L::Value>>, Vec<Expr<L::Value>>), LowerError> {
-        let mut outer = Vec::with_capacity(defs.len());
+    ) -> Result<Vec<Binding<L::Value>>, LowerError> {
+        let outer = self.exprs.len();
         for def in defs {
-            outer.push(match def.value {
-                AttrValue::Inherited => Some(self.inherited(def)?),
-                _ => None,
-            });
+            if def.value == AttrValue::Inherited {
+                let value = self.inherited(def)?;
+                self.exprs.push(value);
+            }
         }
         let end = first + defs.len() as u32;
         for (i, def) in defs.iter().enumerate() {
             self.scopes.bind(def.name, first + i as u32);
         }
         let (from, sources) = self.sources(set, &(first..end))?;
-        let mut values = Vec::with_capacity(defs.len());
-        for (i, (def, inherited)) in defs.iter().zip(outer).enumerate() {
-            values.push(match (def.value, inherited) {
-                (_, Some(value)) => value,
-                (AttrValue::InheritedFrom(k), None) => self.inherited_from(sources[k as usize], def.name, def.pos)?,
-                (AttrValue::Plain(id), None) if own_cells => self.own_cell(id)?,
-                (AttrValue::Plain(id), None) => self.binding(id, &(first + i as u32..end))?,
-                (AttrValue::Inherited, None) => unreachable!("inherited names were lowered above"),
-            });
+        let mut inherited = outer;
+        for (i, def) in defs.iter().enumerate() {
+            let value = match def.value {
+                AttrValue::Inherited => {
+                    // Lowered above; nothing looks at the place again.
+                    inherited += 1;
+                    std::mem::replace(&mut self.exprs[inherited - 1], Expr::CurPos(Pos::NONE))
+                }
+                AttrValue::InheritedFrom(k) => self.inherited_from(sources[k as usize], def.name, def.pos)?,
+                AttrValue::Plain(id) if own_cells => self.own_cell(id)?,
+                AttrValue::Plain(id) => self.binding(id, &(first + i as u32..end))?,
+            };
+            self.exprs.push(value);
         }
-        Ok((from, values))
+        self.exprs.drain(outer..inherited);
+        Ok(from)
     }
 
     pub(super) fn let_in(&mut self, attrs: AttrsId, body: ExprId) -> Lowered<L::Value> {
-        let set = *self.ast.attrs(attrs);
-        let defs = self.ast.attr_defs(set.defs).to_vec();
+        let ast = self.ast;
+        let set = *ast.attrs(attrs);
+        let defs = ast.attr_defs(set.defs);
         let mark = self.scopes.mark();
         let first = self.scopes.slots(defs.len() as u32);
-        let (mut bindings, values) = self.recursive_values(&set, &defs, first, false)?;
-        bindings.extend(values.into_iter().enumerate().map(|(i, value)| Binding { slot: first + i as u32, value }));
+        let values = self.exprs.len();
+        let mut bindings = self.recursive_values(&set, defs, first, false)?;
+        let values = self.exprs.drain(values..).enumerate();
+        bindings.extend(values.map(|(i, value)| Binding { slot: first + i as u32, value }));
         let body = self.strict(body)?;
-        defs.iter().for_each(|d| self.scopes.unbind(d.name));
+        self.scopes.unbind(defs.len());
         self.scopes.free_from(mark);
         Ok(Expr::Let(keep(Let { bindings: keep_all(bindings), body })))
     }
 
     pub(super) fn attrs(&mut self, id: AttrsId) -> Lowered<L::Value> {
-        let set = *self.ast.attrs(id);
-        let defs = self.ast.attr_defs(set.defs).to_vec();
+        let ast = self.ast;
+        let set = *ast.attrs(id);
+        let defs = ast.attr_defs(set.defs);
         let mut order: Vec<u32> = (0..defs.len() as u32).collect();
         order.sort_unstable_by_key(|&i| defs[i as usize].name);
         let in_order = || order.iter().map(|&i| &defs[i as usize]);
         let shape = Shape::new(in_order().map(|d| d.name).collect(), in_order().map(|d| d.pos).collect());
         let mark = self.scopes.mark();
         if set.recursive {
-            let lowered = self.rec_attrs(&set, &defs, shape, order);
+            let lowered = self.rec_attrs(&set, defs, shape, order);
             self.scopes.free_from(mark);
             return lowered;
         }
         let (from, sources) = self.sources(&set, &(0..0))?;
-        let mut values = Vec::with_capacity(defs.len());
+        let first = self.exprs.len();
         for def in in_order() {
-            values.push(match def.value {
+            let value = match def.value {
                 AttrValue::Plain(id) => self.delayed(id)?,
                 AttrValue::Inherited => self.inherited(def)?,
                 AttrValue::InheritedFrom(k) => self.inherited_from(sources[k as usize], def.name, def.pos)?,
-            });
+            };
+            self.exprs.push(value);
         }
         let dynamic = self.dynamic_attrs(&set)?;
         self.scopes.free_from(mark);
-        if dynamic.is_empty()
-            && let Some(values) = constants(&values)
-        {
-            return Ok(Expr::Const(self.literals.attrs(shape, &values)));
+        if dynamic.is_empty() && self.constants(first) {
+            return Ok(Expr::Const(self.literals.attrs(shape, &self.values)));
         }
-        let (from, values) = (keep_all(from), keep_all(values));
+        let (from, values) = (keep_all(from), self.collected(first));
         Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: None, dynamic, pos: set.pos })))
     }
 
@@ -174,11 +183,12 @@ impl<L: Literals> Lowering<'_, L> {
     ) -> Lowered<L::Value> {
         let first = self.scopes.slots(defs.len() as u32);
         let overrides = shape.index(Symbol::from("__overrides")).map(|i| order[i]);
-        let (from, values) = self.recursive_values(set, defs, first, overrides.is_some())?;
+        let values = self.exprs.len();
+        let from = self.recursive_values(set, defs, first, overrides.is_some())?;
         let dynamic = self.dynamic_attrs(set)?;
-        defs.iter().for_each(|d| self.scopes.unbind(d.name));
+        self.scopes.unbind(defs.len());
         let rec = Some(Rec { first, order: keep_all(order), overrides });
-        let (from, values) = (keep_all(from), keep_all(values));
+        let (from, values) = (keep_all(from), self.collected(values));
         Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec, dynamic, pos: set.pos })))
     }
 

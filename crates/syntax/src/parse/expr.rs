@@ -8,7 +8,20 @@ use firn_source::Pos;
 
 impl Parser<'_> {
     /// `expr`: anything, to the end of what can belong to it.
+    // PERF: half of all expressions are a name or a string and nothing else, and need not go down every rule.
     pub(super) fn expr(&mut self) -> Parsed<ExprId> {
+        let first = self.token();
+        let alone = match first.kind {
+            Kind::Id => self.kind_after(1).ends_expr(),
+            Kind::Quote => {
+                self.kind_after(1) == Kind::Str && self.kind_after(2) == Kind::Quote && self.kind_after(3).ends_expr()
+            }
+            _ => false,
+        };
+        if alone {
+            self.cursed = None;
+            return self.operand(first);
+        }
         self.deeper(Self::expr_function)
     }
 

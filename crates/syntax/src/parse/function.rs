@@ -53,7 +53,7 @@ impl Parser<'_> {
 
     fn formals(&mut self) -> Parsed<Formals> {
         self.expect(Kind::LBrace)?;
-        let mut list = Vec::new();
+        let from = self.formals.len();
         let mut ellipsis = false;
         loop {
             match self.kind() {
@@ -66,7 +66,10 @@ impl Parser<'_> {
                     }
                     break;
                 }
-                Kind::Id => list.push(self.formal()?),
+                Kind::Id => {
+                    let formal = self.formal()?;
+                    self.formals.push(formal);
+                }
                 _ => return self.unexpected(),
             }
             match self.kind() {
@@ -77,8 +80,8 @@ impl Parser<'_> {
         }
         self.advance();
         let start = self.ast.formals.len() as u32;
-        let range = Range { start, len: list.len() as u32 };
-        self.ast.formals.append(&mut list);
+        let range = Range { start, len: (self.formals.len() - from) as u32 };
+        self.ast.formals.extend(self.formals.drain(from..));
         Ok(Formals { list: range, ellipsis })
     }
 

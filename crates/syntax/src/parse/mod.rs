@@ -12,7 +12,7 @@ mod operators;
 mod path;
 mod string;
 
-use crate::ast::{Ast, AttrName, Attrs, Expr, ExprId, Part, Range, Text};
+use crate::ast::{Ast, AttrName, Attrs, Expr, ExprId, Formal, Part, Range, Text};
 use crate::error::ParseError;
 use crate::expected;
 use crate::lex::{Lexed, lex};
@@ -66,13 +66,19 @@ pub fn parse(
     home: Home<'_>,
     features: Features,
 ) -> Result<Ast, ParseError> {
+    let Some(source) = file.text() else {
+        return Err(ParseError::new(file.pos(0), "the text is no longer there"));
+    };
     let scratch = SCRATCH.take();
-    let Lexed { tokens, error } = lex(file, &features, scratch.tokens);
+    let Lexed { tokens, error } = lex(file, &source, &features, scratch.tokens);
+    let mut ast = scratch.ast.unwrap_or_else(|| Ast::empty(file));
+    ast.file = file;
+    ast.text = source.clone();
     // Most nodes take two tokens or more, a name or literal takes one.
-    let nodes = tokens.len() / 2 + 4;
+    ast.nodes.reserve(tokens.len() / 2 + 4);
     let mut parser = Parser {
         file,
-        text: file.text(),
+        text: &source,
         tokens,
         at: 0,
         lexical: error,
@@ -82,18 +88,19 @@ pub fn parse(
         names: Names::take(),
         depth: 0,
         cursed: None,
-        ast: new_ast(file, nodes),
+        ast,
         sets: scratch.sets,
         ids: scratch.ids,
         parts: scratch.parts,
         path: scratch.path,
         inherited: scratch.inherited,
+        formals: scratch.formals,
         grown: hashbrown::HashMap::default(),
     };
     let result = parser.whole();
-    let Parser { names, tokens, sets, ids, parts, path, inherited, ast, .. } = parser;
+    let Parser { names, tokens, sets, ids, parts, path, inherited, formals, ast, .. } = parser;
     names.give_back();
-    SCRATCH.set(Scratch { tokens, sets, ids, parts, path, inherited }.cleared());
+    SCRATCH.set(Scratch { tokens, sets, ids, parts, path, inherited, formals, ast: None }.cleared());
     match result {
         Ok(()) => Ok(ast),
         Err(failure) => Err(*failure),
@@ -109,6 +116,18 @@ struct Scratch {
     parts: Vec<Part>,
     path: Vec<AttrName>,
     inherited: Vec<(Symbol, Pos)>,
+    formals: Vec<Formal>,
+    ast: Option<Ast>,
+}
+
+/// A tree with more nodes than this is not kept for the next text: few texts are as large.
+const LARGE: usize = 1 << 15;
+
+/// Takes back a tree that is no longer needed; see [`Ast::recycle`].
+pub(crate) fn recycle(ast: Ast) {
+    if ast.nodes.capacity() <= LARGE {
+        SCRATCH.with_borrow_mut(|scratch| scratch.ast = Some(ast.cleared()));
+    }
 }
 
 thread_local! {
@@ -122,26 +141,8 @@ impl Scratch {
         self.parts.clear();
         self.path.clear();
         self.inherited.clear();
+        self.formals.clear();
         self
-    }
-}
-
-fn new_ast(file: &'static SourceFile, nodes: usize) -> Ast {
-    Ast {
-        file,
-        root: ExprId(0),
-        nodes: Vec::with_capacity(nodes),
-        ids: Vec::new(),
-        paths: Vec::new(),
-        parts: Vec::new(),
-        formals: Vec::new(),
-        lambdas: Vec::new(),
-        attrs: Vec::new(),
-        attr_defs: Vec::new(),
-        sources: Vec::new(),
-        dynamic: Vec::new(),
-        owned: Vec::new(),
-        warnings: Vec::new(),
     }
 }
 
@@ -150,7 +151,7 @@ type Parsed<T> = Result<T, Box<ParseError>>;
 
 struct Parser<'a> {
     file: &'static SourceFile,
-    text: &'static [u8],
+    text: &'a [u8],
     tokens: Vec<Token>,
     /// The current token. Invariant: in bounds, because the last token ends every rule.
     at: usize,
@@ -170,6 +171,7 @@ struct Parser<'a> {
     parts: Vec<Part>,
     path: Vec<AttrName>,
     inherited: Vec<(Symbol, Pos)>,
+    formals: Vec<Formal>,
     /// Room behind the arguments of calls that were moved to grow, by node.
     grown: hashbrown::HashMap<u32, u32, rustc_hash::FxBuildHasher>,
 }

@@ -1,0 +1,76 @@
+//! Where the lines of a text begin, in a byte per line until somebody asks.
+
+use memchr::memchr2_iter;
+use std::sync::OnceLock;
+
+/// The line index of a text.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    /// The length of each line but the last, its terminator included; [`LONG`] and four bytes for long ones.
+    lengths: Box<[u8]>,
+    starts: OnceLock<Box<[u32]>>,
+}
+
+const LONG: u8 = 255;
+
+impl Lines {
+    /// NIX: `\r`, `\n` and `\r\n` each end a line.
+    pub(crate) fn of(text: &[u8]) -> Lines {
+        let mut lengths = Vec::with_capacity(text.len() / 24);
+        let mut start = 0;
+        for end in memchr2_iter(b'\n', b'\r', text) {
+            if text[end] == b'\r' && text.get(end + 1) == Some(&b'\n') {
+                continue;
+            }
+            match u8::try_from(end + 1 - start) {
+                Ok(length) if length != LONG => lengths.push(length),
+                _ => {
+                    lengths.push(LONG);
+                    lengths.extend_from_slice(&((end + 1 - start) as u32).to_le_bytes());
+                }
+            }
+            start = end + 1;
+        }
+        Lines { lengths: lengths.into_boxed_slice(), starts: OnceLock::new() }
+    }
+
+    /// The offset at which each line begins.
+    pub(crate) fn starts(&self) -> &[u32] {
+        self.starts.get_or_init(|| {
+            let mut starts = vec![0];
+            let (mut start, mut rest) = (0, &*self.lengths);
+            while let Some((&length, after)) = rest.split_first() {
+                rest = after;
+                start += match (length, rest.split_first_chunk()) {
+                    (LONG, Some((long, after))) => {
+                        rest = after;
+                        u32::from_le_bytes(*long)
+                    }
+                    _ => u32::from(length),
+                };
+                starts.push(start);
+            }
+            starts.into_boxed_slice()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lines;
+
+    #[test]
+    fn lines_of_every_length_begin_where_they_do() {
+        let lengths = [0, 1, 7, 252, 253, 254, 255, 256, 70_000, 3];
+        for end in ["\n", "\r", "\r\n"] {
+            let mut text = String::new();
+            let mut expected = vec![0];
+            for length in lengths {
+                text.push_str(&"x".repeat(length));
+                text.push_str(end);
+                expected.push(text.len() as u32);
+            }
+            assert_eq!(Lines::of(text.as_bytes()).starts(), expected);
+        }
+    }
+}
