@@ -42,12 +42,7 @@ pub(crate) fn missing(name: Symbol, context: &'static str) -> Box<Error> {
 
 fn attr_names(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let set = machine.force_attrs(args[0], pos, "while evaluating the argument passed to builtins.attrNames")?;
-    let (shape, _) = set.flat();
-    let mut names = ListBuilder::new(shape.len());
-    for &i in shape.by_name() {
-        names.push(Value::name(shape.names()[i as usize]));
-    }
-    Ok(names.finish())
+    Ok(set.name_list())
 }
 
 fn attr_values(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
@@ -64,7 +59,7 @@ fn attr_values(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 fn name_and_set(machine: &Machine, pos: Pos, args: &[Value], contexts: [&'static str; 2]) -> Result<(Symbol, Attrs)> {
     let name = machine.force_string_no_context(args[0], pos, contexts[0])?;
     let set = machine.force_attrs(args[1], pos, contexts[1])?;
-    Ok((Symbol::intern(name.bytes()), set))
+    Ok((name.symbol(), set))
 }
 
 fn get_attr(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
@@ -103,7 +98,7 @@ fn remove_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let context = "while evaluating the values of the second argument passed to builtins.removeAttrs";
     let mut removed = Vec::with_capacity(list.len());
     for item in list.iter() {
-        let name = Symbol::intern(machine.force_string_no_context(item, pos, context)?.bytes());
+        let name = machine.force_string_no_context(item, pos, context)?.symbol();
         if set.has(name) {
             removed.push(name);
         }
@@ -133,7 +128,7 @@ fn list_to_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
         let element = machine.force_attrs(item, pos, "while evaluating an element of the list passed to builtins.listToAttrs")?;
         let (cell, at) = names.find(element).ok_or_else(|| missing(names.name, pair))?;
         let name = machine.force_string_no_context(cell, at, name_context)?;
-        entries.push((Symbol::intern(name.bytes()), element));
+        entries.push((name.symbol(), element));
     }
     // NIX: values are looked for in symbol order, and of equal names only the first is.
     entries.sort_by_key(|e| e.0);
@@ -172,7 +167,7 @@ fn cat_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let name = machine.force_string_no_context(args[0], pos, "while evaluating the first argument passed to builtins.catAttrs")?;
     let list = machine.force_list(args[1], pos, "while evaluating the second argument passed to builtins.catAttrs")?;
     let context = "while evaluating an element in the list passed as second argument to builtins.catAttrs";
-    let mut finder = Finder::new(Symbol::intern(name.bytes()));
+    let mut finder = Finder::new(name.symbol());
     let mut found = Vec::with_capacity(list.len());
     for item in list.iter() {
         let set = machine.force_attrs(item, pos, context)?;
@@ -219,7 +214,7 @@ fn group_by(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let mut groups: Vec<(Symbol, Vec<Value>)> = Vec::new();
     for item in list.iter() {
         let result = machine.call(function, &[item], pos)?;
-        let name = Symbol::intern(machine.force_string_no_context(result, pos, context)?.bytes());
+        let name = machine.force_string_no_context(result, pos, context)?.symbol();
         let place = *places.entry(name).or_insert(groups.len());
         if place == groups.len() {
             groups.push((name, Vec::new()));

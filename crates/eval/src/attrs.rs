@@ -5,10 +5,14 @@ use crate::{Machine, colored};
 use firn_ir as ir;
 use firn_source::{Pos, Symbol};
 use firn_value::{AttrsBuilder, Error, ErrorKind, Expr, Result, Value};
+use smallvec::SmallVec;
+
+/// Attributes on their way into a set.
+type Entries = SmallVec<[(Symbol, Pos, Value); 16]>;
 
 impl Machine {
     #[inline(never)]
-    pub(crate) fn attrs(&self, node: &'static ir::Attrs<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn attrs(&self, node: &'static ir::Attrs<Value>, frame: Frame<'_>) -> Result<Value> {
         match &node.rec {
             None => {
                 if !node.from.is_empty() {
@@ -21,7 +25,7 @@ impl Machine {
             Some(rec) => {
                 self.bind_rec(node, rec.first, frame);
                 if node.dynamic.is_empty() && rec.overrides.is_none() {
-                    let cell = |&i: &u32| frame.locals[(rec.first + i) as usize].get();
+                    let cell = |&i: &u32| frame.local(rec.first + i);
                     return Ok(AttrsBuilder::of_shape(node.shape, rec.order.iter().map(cell)));
                 }
             }
@@ -30,7 +34,7 @@ impl Machine {
     }
 
     /// Binds the names of a recursive set and the sources of its `inherit (…)`.
-    fn bind_rec(&self, node: &'static ir::Attrs<Value>, first: u32, frame: &Frame<'_>) {
+    fn bind_rec(&self, node: &'static ir::Attrs<Value>, first: u32, frame: Frame<'_>) {
         for from in node.from {
             self.make_cell(&from.value, from.slot, frame);
         }
@@ -46,12 +50,17 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn attrs_with_extras(&self, node: &'static ir::Attrs<Value>, frame: &Frame<'_>) -> Result<Value> {
-        let mut entries: Vec<(Symbol, Pos, Value)> = Vec::with_capacity(node.shape.len() + node.dynamic.len());
+    fn attrs_with_extras(&self, node: &'static ir::Attrs<Value>, frame: Frame<'_>) -> Result<Value> {
+        if let [dynamic] = node.dynamic
+            && node.rec.as_ref().is_none_or(|rec| rec.overrides.is_none())
+        {
+            return self.attrs_and_one(node, dynamic, frame);
+        }
+        let mut entries: Entries = SmallVec::with_capacity(node.shape.len() + node.dynamic.len());
         for i in 0..node.shape.len() {
             let cell = match &node.rec {
                 None => self.delay(&node.values[i], frame),
-                Some(rec) => frame.locals[(rec.first + rec.order[i]) as usize].get(),
+                Some(rec) => frame.local(rec.first + rec.order[i]),
             };
             entries.push((node.shape.names()[i], node.shape.positions()[i], cell));
         }
@@ -61,22 +70,50 @@ impl Machine {
             self.override_names(node, rec, index, frame, &mut entries)?;
         }
         for dynamic in node.dynamic {
-            let name = self.eval(&dynamic.name, frame)?;
-            if name == Value::NULL {
-                continue;
-            }
-            let name = self.force_string_no_context(name, dynamic.pos, "while evaluating the name of a dynamic attribute")?;
-            let name = Symbol::intern(name.bytes());
+            let Some(name) = self.dynamic_name(dynamic, frame)? else { continue };
             if let Some(&(_, pos, _)) = entries.iter().find(|e| e.0 == name) {
                 return Err(already_defined(name, pos, dynamic.pos));
             }
             entries.push((name, dynamic.pos, self.delay(&dynamic.value, frame)));
         }
-        let mut set = AttrsBuilder::with_capacity(entries.len());
-        for (name, pos, value) in entries {
-            set.push(name, pos, value);
+        Ok(AttrsBuilder::from(entries).finish_first())
+    }
+
+    /// A set with one computed name.
+    #[inline(always)]
+    fn attrs_and_one(&self, node: &'static ir::Attrs<Value>, extra: &'static ir::DynamicAttr<Value>, frame: Frame<'_>) -> Result<Value> {
+        let name = self.dynamic_name(extra, frame)?;
+        if let Some(name) = name
+            && let Some(i) = node.shape.index(name)
+        {
+            return Err(already_defined(name, node.shape.positions()[i], extra.pos));
         }
-        Ok(set.finish())
+        let cell = |i| match &node.rec {
+            None => self.delay(&node.values[i], frame),
+            Some(rec) => frame.local(rec.first + rec.order[i]),
+        };
+        let values = (0..node.shape.len()).map(cell);
+        Ok(match name {
+            None => AttrsBuilder::of_shape(node.shape, values),
+            Some(name) => AttrsBuilder::extended(node.shape, values, (name, extra.pos, self.delay(&extra.value, frame))),
+        })
+    }
+
+    /// The name of a dynamic attribute; none if it is null.
+    #[inline]
+    fn dynamic_name(&self, dynamic: &'static ir::DynamicAttr<Value>, frame: Frame<'_>) -> Result<Option<Symbol>> {
+        let name = match &dynamic.name {
+            Expr::Concat(node) => match self.concat_name(node, frame)? {
+                Ok(name) => return Ok(Some(name)),
+                Err(value) => value,
+            },
+            other => self.eval(other, frame)?,
+        };
+        if name == Value::NULL {
+            return Ok(None);
+        }
+        let name = self.force_string_no_context(name, dynamic.pos, "while evaluating the name of a dynamic attribute")?;
+        Ok(Some(name.symbol()))
     }
 
     /// NIX: `__overrides` replaces names of a recursive set for the other names too.
@@ -85,16 +122,16 @@ impl Machine {
         node: &'static ir::Attrs<Value>,
         rec: &'static ir::Rec,
         index: u32,
-        frame: &Frame<'_>,
-        entries: &mut Vec<(Symbol, Pos, Value)>,
+        frame: Frame<'_>,
+        entries: &mut Entries,
     ) -> Result<()> {
-        let cell = frame.locals[(rec.first + index) as usize].get();
+        let cell = frame.local(rec.first + index);
         let overrides = self.force_attrs(cell, Pos::NONE, "while evaluating the `__overrides` attribute")?;
         for (name, pos, value) in overrides.iter() {
             match node.shape.index(name) {
                 Some(i) => {
                     entries[i] = (name, pos, value);
-                    frame.locals[(rec.first + rec.order[i]) as usize].set(value);
+                    frame.set(rec.first + rec.order[i], value);
                 }
                 None => entries.push((name, pos, value)),
             }

@@ -5,17 +5,26 @@
 
 use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::{Machine, Stats};
-use firn_ir::{Call, Pattern};
+use firn_ir::{Call, Pattern, Plan};
 use firn_source::Pos;
 use firn_value::{Attrs, Closure, Error, ErrorKind, Expr, Function, Lambda, PartialApp, Primop, Result, Slot, Thunk, Value};
 
 impl Machine {
     /// Evaluates a call expression.
     #[inline(never)]
-    pub(crate) fn eval_call(&self, node: &'static Call<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn eval_call(&self, node: &'static Call<Value>, frame: Frame<'_>) -> Result<Value> {
         let function = self.eval(&node.fun, frame)?;
         match function.as_function() {
-            Some(Function::Closure(closure)) => self.call_closure_expr(function, closure, &[], node, frame),
+            Some(Function::Closure(closure)) => {
+                let lambda = closure.lambda();
+                // PERF: exactly the arguments it takes: the call that nearly every call is.
+                if node.args.len() == lambda.arity() && lambda.body.locals as usize <= MOST_SLOTS {
+                    stack_slots!(locals, lambda.body.locals as usize);
+                    self.pass_arguments(lambda, node.args, locals, frame)?;
+                    return self.enter(closure, lambda, locals, node.pos);
+                }
+                self.call_inexact(function, closure, &[], node, frame)
+            }
             Some(Function::Primop(primop)) if node.args.len() >= primop.arity as usize => {
                 self.call_primop_expr(primop, node, frame)
             }
@@ -30,11 +39,11 @@ impl Machine {
         function: Value,
         partial: PartialApp,
         node: &'static Call<Value>,
-        frame: &Frame<'_>,
+        frame: Frame<'_>,
     ) -> Result<Value> {
         match partial.function().as_function() {
             Some(Function::Closure(closure)) => {
-                self.call_closure_expr(partial.function(), closure, partial.args(), node, frame)
+                self.call_inexact(partial.function(), closure, partial.args(), node, frame)
             }
             _ => self.call_delayed(function, node.args, node.pos, frame),
         }
@@ -42,7 +51,7 @@ impl Machine {
 
     /// Applies a function to arguments that are all delayed.
     #[inline(never)]
-    fn call_delayed(&self, function: Value, args: &'static [Expr], pos: Pos, frame: &Frame<'_>) -> Result<Value> {
+    fn call_delayed(&self, function: Value, args: &'static [Expr], pos: Pos, frame: Frame<'_>) -> Result<Value> {
         match args {
             [a] => self.call(function, &[self.delay(a, frame)], pos),
             [a, b] => self.call(function, &[self.delay(a, frame), self.delay(b, frame)], pos),
@@ -51,26 +60,6 @@ impl Machine {
     }
 
     /// Calls a closure that has got some arguments with those of a call expression.
-    #[inline(always)]
-    fn call_closure_expr(
-        &self,
-        function: Value,
-        closure: Closure,
-        given: &[Slot],
-        node: &'static Call<Value>,
-        frame: &Frame<'_>,
-    ) -> Result<Value> {
-        let lambda = closure.lambda();
-        let needed = lambda.arity() - given.len();
-        // PERF: exactly the arguments it takes, none given before: the call that nearly every call is.
-        if given.is_empty() && node.args.len() == needed && lambda.body.locals as usize <= MOST_SLOTS {
-            stack_slots!(locals, lambda.body.locals as usize);
-            self.pass_arguments(lambda, 0, node.args, locals, frame)?;
-            return self.enter(closure, lambda, locals, node.pos);
-        }
-        self.call_inexact(function, closure, given, node, frame)
-    }
-
     #[inline(never)]
     fn call_inexact(
         &self,
@@ -78,7 +67,7 @@ impl Machine {
         closure: Closure,
         given: &[Slot],
         node: &'static Call<Value>,
-        frame: &Frame<'_>,
+        frame: Frame<'_>,
     ) -> Result<Value> {
         let lambda = closure.lambda();
         if node.args.len() + given.len() < lambda.arity() {
@@ -92,7 +81,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn call_large(&self, closure: Closure, given: &[Slot], node: &'static Call<Value>, frame: &Frame<'_>) -> Result<Value> {
+    fn call_large(&self, closure: Closure, given: &[Slot], node: &'static Call<Value>, frame: Frame<'_>) -> Result<Value> {
         let locals = heap_slots(closure.lambda().body.locals as usize);
         self.call_in(closure, given, node, &locals, frame)
     }
@@ -105,14 +94,18 @@ impl Machine {
         given: &[Slot],
         node: &'static Call<Value>,
         locals: &[Slot],
-        frame: &Frame<'_>,
+        frame: Frame<'_>,
     ) -> Result<Value> {
         let lambda = closure.lambda();
         let (now, rest) = node.args.split_at(lambda.arity() - given.len());
         for (slot, arg) in locals.iter().zip(given) {
             slot.set(arg.get());
         }
-        self.pass_arguments(lambda, given.len(), now, locals, frame)?;
+        if given.is_empty() {
+            self.pass_arguments(lambda, now, locals, frame)?;
+        } else {
+            self.pass_out_of_order(lambda, given.len(), now, locals, frame)?;
+        }
         let result = self.enter(closure, lambda, locals, node.pos);
         if rest.is_empty() {
             return result;
@@ -121,35 +114,41 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn partial(&self, function: Value, given: &[Slot], args: &'static [Expr], frame: &Frame<'_>) -> Value {
+    fn partial(&self, function: Value, given: &[Slot], args: &'static [Expr], frame: Frame<'_>) -> Value {
         let done = given.len();
         PartialApp::of(function, done + args.len(), |i| {
             if i < done { given[i].get() } else { self.delay(&args[i - done], frame) }
         })
     }
 
-    /// Puts the arguments from number `done` on into the function's slots: those it forces first evaluated, in its
-    /// order, the others delayed.
+    /// Puts all arguments into the function's slots: those it forces first evaluated, in its order, the others delayed.
     #[inline(always)]
     fn pass_arguments(
         &self,
         lambda: &'static Lambda,
-        done: usize,
         args: &'static [Expr],
         locals: &[Slot],
-        frame: &Frame<'_>,
+        frame: Frame<'_>,
     ) -> Result<()> {
-        if lambda.strict.in_order && done == 0 {
-            let mut failed = false;
-            for (i, (arg, slot)) in args.iter().zip(locals).enumerate() {
-                let early = lambda.strict.mask >> i & 1 != 0 && !failed;
-                slot.set(if early { self.evaluate_early(arg, frame, &mut failed)? } else { self.delay(arg, frame) });
+        let strict = &lambda.strict;
+        if strict.mask == 0 {
+            for (arg, slot) in args.iter().zip(locals) {
+                slot.set(self.delay(arg, frame));
             }
             return Ok(());
         }
-        self.pass_out_of_order(lambda, done, args, locals, frame)
+        if !strict.in_order {
+            return self.pass_out_of_order(lambda, 0, args, locals, frame);
+        }
+        let (mut failed, mut mask) = (false, strict.mask);
+        for (arg, slot) in args.iter().zip(locals) {
+            slot.set(if mask & 1 != 0 { self.evaluate_early(arg, frame, &mut failed)? } else { self.delay(arg, frame) });
+            mask = if failed { 0 } else { mask >> 1 };
+        }
+        Ok(())
     }
 
+    /// As [`Machine::pass_arguments`] for the arguments from number `done` on, in whatever order the function forces them.
     #[inline(never)]
     fn pass_out_of_order(
         &self,
@@ -157,7 +156,7 @@ impl Machine {
         done: usize,
         args: &'static [Expr],
         locals: &[Slot],
-        frame: &Frame<'_>,
+        frame: Frame<'_>,
     ) -> Result<()> {
         let (mut early, mut failed) = (0u64, false);
         for &i in lambda.strict.order {
@@ -187,7 +186,7 @@ impl Machine {
     /// Evaluates an argument that the function forces first. An error stays in the cell and sets `failed`: the function
     /// will not get to the arguments it forces later, so those must not be evaluated early.
     #[inline]
-    fn evaluate_early(&self, arg: &'static Expr, frame: &Frame<'_>, failed: &mut bool) -> Result<Value> {
+    fn evaluate_early(&self, arg: &'static Expr, frame: Frame<'_>, failed: &mut bool) -> Result<Value> {
         if let Expr::Suspend(node) = arg {
             return match self.run_now(node, frame) {
                 Ok(value) => Ok(own_cell(value)),
@@ -213,7 +212,7 @@ impl Machine {
         }
     }
 
-    fn call_primop_expr(&self, primop: &'static Primop, node: &'static Call<Value>, frame: &Frame<'_>) -> Result<Value> {
+    fn call_primop_expr(&self, primop: &'static Primop, node: &'static Call<Value>, frame: Frame<'_>) -> Result<Value> {
         let arity = primop.arity as usize;
         let (now, rest) = node.args.split_at(arity);
         let mut args = [Value::NULL; 8];
@@ -270,18 +269,18 @@ impl Machine {
     #[inline(always)]
     fn enter(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
         let depth = self.deeper(pos)?;
-        let frame = Frame { locals, captures: closure.captures() };
+        let frame = Frame::of(closure, lambda, locals);
         let result = match &lambda.pattern {
             None => Ok(()),
-            Some(pattern) => self.match_pattern(lambda, pattern, &frame, pos),
+            Some(pattern) => self.match_pattern(lambda, pattern, frame, pos),
         };
         let result = match result {
             Ok(()) => {
                 Stats::bump(&self.stats.calls);
                 let result = if self.is_stack_low() {
-                    self.eval_on_new_segment(&lambda.body.expr, &frame)
+                    self.eval_on_new_segment(&lambda.body.expr, frame)
                 } else {
-                    self.eval(&lambda.body.expr, &frame)
+                    self.eval(&lambda.body.expr, frame)
                 };
                 match result {
                     Err(error) if self.show_trace => Err(while_calling(error, lambda, pos)),
@@ -296,17 +295,23 @@ impl Machine {
 
     /// Binds a pattern's formals from the set in its slot.
     #[inline(never)]
-    fn match_pattern(&self, lambda: &'static Lambda, pattern: &'static Pattern<Value>, frame: &Frame<'_>, pos: Pos) -> Result<()> {
-        let cell = frame.locals[lambda.params.len()].get();
+    fn match_pattern(&self, lambda: &'static Lambda, pattern: &'static Pattern<Value>, frame: Frame<'_>, pos: Pos) -> Result<()> {
+        let cell = frame.local(lambda.params.len() as u32);
         let set = self
             .force_attrs(cell, pattern.pos, "while evaluating the value passed for the lambda argument")
             .map_err(|e| if pos.is_some() { e.trace(pos, "from call site") } else { e })?;
+        if let Some(shape) = set.flat_shape()
+            && let Some(plan) = pattern.plans.find(shape)
+        {
+            self.bind_planned(pattern, plan, set.flat().1, frame);
+            return Ok(());
+        }
         let (mut used, mut missing) = (0, false);
         for (i, formal) in pattern.formals.iter().enumerate() {
             let slot = pattern.first + i as u32;
-            match (self.lookup(set, formal.name, &formal.cache), &formal.default) {
+            match (set.get(formal.name), &formal.default) {
                 (Some(value), _) => {
-                    frame.locals[slot as usize].set(value);
+                    frame.set(slot, value);
                     used += 1;
                 }
                 (None, Some(default)) => {
@@ -328,7 +333,41 @@ impl Machine {
         if !pattern.ellipsis && used != set.len() {
             return Err(unexpected_argument(lambda, pattern, set, pos));
         }
+        if let Some(shape) = set.flat_shape() {
+            pattern.plans.fitted(shape, pattern.formals.iter().map(|formal| formal.name));
+        }
         Ok(())
+    }
+
+    /// Binds a pattern's formals from the cells of a set whose shape has a plan.
+    #[inline]
+    fn bind_planned(&self, pattern: &'static Pattern<Value>, plan: &Plan, cells: &[Slot], frame: Frame<'_>) {
+        for (i, &index) in plan.indices.iter().enumerate() {
+            let slot = pattern.first + i as u32;
+            match cells.get(index as usize) {
+                Some(cell) => frame.set(slot, cell.get()),
+                None => self.bind_default(&pattern.formals[i].default, slot, frame, Machine::make_cell),
+            }
+        }
+        if plan.lacking {
+            for (i, &index) in plan.indices.iter().enumerate() {
+                if usize::from(index) >= cells.len() {
+                    let slot = pattern.first + i as u32;
+                    self.bind_default(&pattern.formals[i].default, slot, frame, Machine::fill_cell);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn bind_default(
+        &self,
+        default: &'static Option<Expr>,
+        slot: u32,
+        frame: Frame<'_>,
+        step: impl Fn(&Machine, &'static Expr, u32, Frame<'_>),
+    ) {
+        step(self, default.as_ref().expect("a planned set lacks only formals with defaults"), slot, frame);
     }
 
     /// Applies a function to cells.

@@ -118,6 +118,10 @@ impl Machine {
         if value.as_str().is_some() {
             return Ok(value);
         }
+        if let (true, Some(n)) = (how.more, value.as_small_int()) {
+            self.shallower(self.deeper(pos)?);
+            return Ok(Value::string(write_int(n, &mut [0; 20]), Context::EMPTY));
+        }
         let mut pieces = Pieces::new(false);
         self.coerce_into(&mut pieces, value, pos, context, how)?;
         Ok(pieces.string())

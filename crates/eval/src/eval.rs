@@ -2,7 +2,7 @@
 
 use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::{Machine, Stats};
-use firn_ir::{Assert, BinaryOp, Binding, Dynamic, Suspend, With};
+use firn_ir::{Assert, Binary, BinaryOp, Binding, Dynamic, Suspend, With};
 use firn_source::Pos;
 use firn_value::{AttrsBuilder, Body, Closure, Error, ErrorKind, Expr, Lambda, ListBuilder, Result, Slot, Thunk, Value};
 
@@ -11,32 +11,59 @@ impl Machine {
     // PERF: atoms inline at every operand, and `eval_node` is nothing but tail calls, so that no frame is built for
     // the dispatch itself (fib 30: 0.19 s → see bench/).
     #[inline(always)]
-    pub(crate) fn eval(&self, expr: &'static Expr, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn eval(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {
         match expr {
             Expr::Const(value) => self.force(*value, Pos::NONE),
-            Expr::Local(slot, pos) => self.force(frame.locals[*slot as usize].get(), *pos),
-            Expr::Capture(index, pos) => self.force(frame.captures[*index as usize].get(), *pos),
+            Expr::Local(slot, pos) => self.force(frame.local(*slot), *pos),
+            Expr::Capture(index, pos) => self.force(frame.capture(*index), *pos),
             _ => self.eval_node(expr, frame),
         }
     }
 
-    /// The word of an atom if it is evaluated, `null` for anything else: for fast paths that then test the type.
+    /// The value of an atom if it is evaluated: for fast paths.
     #[inline(always)]
-    pub(crate) fn peek(&self, expr: &'static Expr, frame: &Frame<'_>) -> Value {
+    pub(crate) fn peek(&self, expr: &'static Expr, frame: Frame<'_>) -> Option<Value> {
         let cell = match expr {
             Expr::Const(value) => *value,
-            Expr::Local(slot, _) => frame.locals[*slot as usize].get(),
-            Expr::Capture(index, _) => frame.captures[*index as usize].get(),
-            _ => return Value::NULL,
+            Expr::Local(slot, _) => frame.local(*slot),
+            Expr::Capture(index, _) => frame.capture(*index),
+            _ => return None,
         };
         match cell.as_thunk() {
-            None => cell,
-            Some(thunk) => thunk.forced().unwrap_or(Value::NULL),
+            None => Some(cell),
+            Some(thunk) => thunk.forced(),
         }
     }
 
+    /// Two operands that are small integers at hand.
     #[inline(always)]
-    fn eval_node(&self, expr: &'static Expr, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn peek_ints(&self, node: &'static Binary<Value>, frame: Frame<'_>) -> (Option<i64>, Option<i64>) {
+        let int = |expr| self.peek(expr, frame).and_then(Value::as_small_int);
+        (int(&node.left), int(&node.right))
+    }
+
+    /// A comparison whose operands are at hand and simple.
+    #[inline(always)]
+    pub(crate) fn quick_comparison(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Option<bool> {
+        let (a, b) = (self.peek(&node.left, frame)?, self.peek(&node.right, frame)?);
+        if let (Some(a), Some(b)) = (a.as_small_int(), b.as_small_int()) {
+            return Some(match op {
+                BinaryOp::Eq => a == b,
+                BinaryOp::NEq => a != b,
+                BinaryOp::Less => a < b,
+                BinaryOp::Greater => a > b,
+                BinaryOp::LessEq => a <= b,
+                BinaryOp::GreaterEq => a >= b,
+                _ => return None,
+            });
+        }
+        // Null and Booleans are equal to nothing but themselves.
+        let equality = matches!(op, BinaryOp::Eq | BinaryOp::NEq) && (a.is_immediate() || b.is_immediate());
+        equality.then_some((a == b) == (op == BinaryOp::Eq))
+    }
+
+    #[inline(always)]
+    fn eval_node(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {
         match expr {
             Expr::Const(_) | Expr::Local(..) | Expr::Capture(..) => self.eval_atom(expr, frame),
             Expr::Dynamic(dynamic) => self.dynamic(dynamic, frame),
@@ -70,18 +97,18 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn eval_atom(&self, expr: &'static Expr, frame: &Frame<'_>) -> Result<Value> {
+    fn eval_atom(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {
         self.eval(expr, frame)
     }
 
     #[inline(never)]
-    fn eval_list(&self, items: &'static [Expr], frame: &Frame<'_>) -> Result<Value> {
+    fn eval_list(&self, items: &'static [Expr], frame: Frame<'_>) -> Result<Value> {
         Ok(self.list(items, frame))
     }
 
     #[inline(never)]
-    fn eval_lambda(&self, lambda: &'static Lambda, frame: &Frame<'_>) -> Result<Value> {
-        Ok(self.closure(lambda, false, frame))
+    fn eval_lambda(&self, lambda: &'static Lambda, frame: Frame<'_>) -> Result<Value> {
+        Ok(Closure::capture(lambda, false, frame))
     }
 
     #[inline(never)]
@@ -90,18 +117,24 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn eval_deep(&self, inner: &'static Expr, frame: &Frame<'_>) -> Result<Value> {
+    fn eval_deep(&self, inner: &'static Expr, frame: Frame<'_>) -> Result<Value> {
         self.with_stack(|| self.eval(inner, frame))
     }
 
     #[inline(never)]
-    fn let_in(&self, node: &'static firn_ir::Let<Value>, frame: &Frame<'_>) -> Result<Value> {
+    fn let_in(&self, node: &'static firn_ir::Let<Value>, frame: Frame<'_>) -> Result<Value> {
         self.bind(node.bindings, frame);
         self.eval(&node.body, frame)
     }
 
     #[inline(never)]
-    fn if_then(&self, node: &'static firn_ir::If<Value>, frame: &Frame<'_>) -> Result<Value> {
+    fn if_then(&self, node: &'static firn_ir::If<Value>, frame: Frame<'_>) -> Result<Value> {
+        // PERF: a condition on what is at hand needs no value of its own.
+        if let Expr::Binary(op, operands) = &node.cond
+            && let Some(holds) = self.quick_comparison(*op, operands, frame)
+        {
+            return self.eval(if holds { &node.then } else { &node.otherwise }, frame);
+        }
         let branch = match self.eval(&node.cond, frame) {
             Ok(Value::TRUE) => &node.then,
             Ok(Value::FALSE) => &node.otherwise,
@@ -116,18 +149,18 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn not(&self, node: &'static firn_ir::Not<Value>, frame: &Frame<'_>) -> Result<Value> {
+    fn not(&self, node: &'static firn_ir::Not<Value>, frame: Frame<'_>) -> Result<Value> {
         let operand = self.eval(&node.operand, frame);
         Ok(Value::bool(!self.as_bool(operand, node.pos, "in the argument of the not operator")?))
     }
 
     /// Makes a cell of code in delayed position; evaluates nothing.
     #[inline(always)]
-    pub(crate) fn delay(&self, expr: &'static Expr, frame: &Frame<'_>) -> Value {
+    pub(crate) fn delay(&self, expr: &'static Expr, frame: Frame<'_>) -> Value {
         match expr {
             Expr::Const(value) => *value,
-            Expr::Local(slot, _) => frame.locals[*slot as usize].get(),
-            Expr::Capture(index, _) => frame.captures[*index as usize].get(),
+            Expr::Local(slot, _) => frame.local(*slot),
+            Expr::Capture(index, _) => frame.capture(*index),
             Expr::Suspend(node) => self.suspend(&node.body, frame),
             Expr::Lambda(lambda) => self.delay_lambda(lambda, frame),
             _ => unreachable!("lowering delays only atoms, functions and suspensions"),
@@ -135,33 +168,24 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn suspend(&self, body: &'static Body, frame: &Frame<'_>) -> Value {
+    fn suspend(&self, body: &'static Body, frame: Frame<'_>) -> Value {
         Stats::bump(&self.stats.thunks);
-        let thunk = Thunk::suspend(body);
-        self.capture(body, thunk.slots_of(body), frame);
-        thunk.value()
+        Thunk::capture(body, frame)
     }
 
     #[inline]
-    fn capture(&self, body: &'static Body, slots: &[Slot], frame: &Frame<'_>) {
+    fn capture(&self, body: &'static Body, slots: &[Slot], frame: Frame<'_>) {
         for (slot, &var) in slots.iter().zip(body.captures) {
             slot.set(frame.get(var));
         }
     }
 
-    #[inline]
-    fn closure(&self, lambda: &'static Lambda, delayed: bool, frame: &Frame<'_>) -> Value {
-        let closure = Closure::new(lambda, delayed);
-        self.capture(&lambda.body, closure.captures(), frame);
-        closure.value()
-    }
-
     #[inline(never)]
-    fn delay_lambda(&self, lambda: &'static Lambda, frame: &Frame<'_>) -> Value {
-        self.closure(lambda, true, frame)
+    fn delay_lambda(&self, lambda: &'static Lambda, frame: Frame<'_>) -> Value {
+        Closure::capture(lambda, true, frame)
     }
 
-    fn list(&self, items: &'static [Expr], frame: &Frame<'_>) -> Value {
+    fn list(&self, items: &'static [Expr], frame: Frame<'_>) -> Value {
         let mut list = ListBuilder::new(items.len());
         for item in items {
             list.push(self.delay(item, frame));
@@ -172,7 +196,7 @@ impl Machine {
     /// Evaluates suspended code at once: in this frame if it was lowered for it too, otherwise with its captures on the
     /// native stack. No thunk is made.
     #[inline]
-    pub(crate) fn run_now(&self, node: &'static Suspend<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn run_now(&self, node: &'static Suspend<Value>, frame: Frame<'_>) -> Result<Value> {
         match &node.now {
             Some(expr) => self.eval_node(expr, frame),
             None => self.run_captured(&node.body, frame),
@@ -180,7 +204,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn run_captured(&self, body: &'static Body, frame: &Frame<'_>) -> Result<Value> {
+    fn run_captured(&self, body: &'static Body, frame: Frame<'_>) -> Result<Value> {
         if body.captures.len() > MOST_SLOTS {
             let captures = heap_slots(body.captures.len());
             self.capture(body, &captures, frame);
@@ -193,7 +217,7 @@ impl Machine {
 
     /// Binds mutually visible cells: makes each, then fills in what each captures.
     #[inline(never)]
-    pub(crate) fn bind(&self, bindings: &'static [Binding<Value>], frame: &Frame<'_>) {
+    pub(crate) fn bind(&self, bindings: &'static [Binding<Value>], frame: Frame<'_>) {
         for binding in bindings {
             self.make_cell(&binding.value, binding.slot, frame);
         }
@@ -204,11 +228,11 @@ impl Machine {
 
     /// First step of binding.
     #[inline]
-    pub(crate) fn make_cell(&self, expr: &'static Expr, slot: u32, frame: &Frame<'_>) {
+    pub(crate) fn make_cell(&self, expr: &'static Expr, slot: u32, frame: Frame<'_>) {
         let cell = match expr {
             Expr::Const(value) => *value,
-            Expr::Local(from, _) => frame.locals[*from as usize].get(),
-            Expr::Capture(index, _) => frame.captures[*index as usize].get(),
+            Expr::Local(from, _) => frame.local(*from),
+            Expr::Capture(index, _) => frame.capture(*index),
             Expr::Lambda(lambda) => Closure::new(lambda, true).value(),
             Expr::Suspend(node) => {
                 Stats::bump(&self.stats.thunks);
@@ -216,13 +240,13 @@ impl Machine {
             }
             _ => unreachable!("lowering binds only atoms, functions and suspensions"),
         };
-        frame.locals[slot as usize].set(cell);
+        frame.set(slot, cell);
     }
 
     /// Second step of binding.
     #[inline]
-    pub(crate) fn fill_cell(&self, expr: &'static Expr, slot: u32, frame: &Frame<'_>) {
-        let cell = frame.locals[slot as usize].get();
+    pub(crate) fn fill_cell(&self, expr: &'static Expr, slot: u32, frame: Frame<'_>) {
+        let cell = frame.local(slot);
         match expr {
             Expr::Lambda(lambda) => {
                 if let Some(firn_value::Function::Closure(closure)) = cell.as_function() {
@@ -239,17 +263,17 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn with(&self, node: &'static With<Value>, frame: &Frame<'_>) -> Result<Value> {
-        frame.locals[node.slot as usize].set(self.delay(&node.scope, frame));
+    fn with(&self, node: &'static With<Value>, frame: Frame<'_>) -> Result<Value> {
+        frame.set(node.slot, self.delay(&node.scope, frame));
         self.eval(&node.body, frame)
     }
 
     /// Looks a name up in the `with` scopes, innermost first.
     #[inline(never)]
-    fn dynamic(&self, node: &'static Dynamic, frame: &Frame<'_>) -> Result<Value> {
-        for &(scope, pos) in node.scopes {
-            let set = self.force_attrs(frame.get(scope), pos, "while evaluating the first subexpression of a with expression")?;
-            if let Some(cell) = self.lookup(set, node.name, &node.cache) {
+    fn dynamic(&self, node: &'static Dynamic, frame: Frame<'_>) -> Result<Value> {
+        for scope in node.scopes {
+            let set = self.force_attrs(frame.get(scope.var), scope.pos, "while evaluating the first subexpression of a with expression")?;
+            if let Some(cell) = self.lookup(set, node.name, &scope.cache) {
                 return self.force(cell, node.pos);
             }
         }
@@ -257,7 +281,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn assert(&self, node: &'static Assert<Value>, frame: &Frame<'_>) -> Result<Value> {
+    fn assert(&self, node: &'static Assert<Value>, frame: Frame<'_>) -> Result<Value> {
         let cond = self.eval(&node.cond, frame);
         if self.as_bool(cond, node.pos, "in the condition of the assert statement")? {
             return self.eval(&node.body, frame);

@@ -58,7 +58,7 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn run(&self, body: &'static Body, captures: &[Slot]) -> Result<Value> {
         if body.locals == 0 {
-            return self.eval(&body.expr, &Frame { locals: &[], captures });
+            return self.eval(&body.expr, Frame::new(body, &[], captures));
         }
         self.run_with_locals(body, captures)
     }
@@ -69,12 +69,12 @@ impl Machine {
             return self.run_in(body, captures, &heap_slots(body.locals as usize));
         }
         stack_slots!(locals, body.locals as usize);
-        self.eval(&body.expr, &Frame { locals, captures })
+        self.eval(&body.expr, Frame::new(body, locals, captures))
     }
 
     #[inline(never)]
     fn run_in(&self, body: &'static Body, captures: &[Slot], locals: &[Slot]) -> Result<Value> {
-        self.eval(&body.expr, &Frame { locals, captures })
+        self.eval(&body.expr, Frame::new(body, locals, captures))
     }
 
     #[cold]

@@ -1,24 +1,7 @@
 //! Frames: the local slots and captures of running code.
 
-use firn_ir::Var;
-use firn_value::{Slot, Value};
-
-/// What code sees of its surroundings.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<'a> {
-    pub locals: &'a [Slot],
-    pub captures: &'a [Slot],
-}
-
-impl Frame<'_> {
-    #[inline]
-    pub fn get(&self, var: Var) -> Value {
-        match var {
-            Var::Local(slot) => self.locals[slot as usize].get(),
-            Var::Capture(index) => self.captures[index as usize].get(),
-        }
-    }
-}
+pub(crate) use firn_value::Activation as Frame;
+use firn_value::Slot;
 
 /// The most slots a frame has on the native stack; larger frames are made on the heap, out of the hot paths.
 pub(crate) const MOST_SLOTS: usize = 16;

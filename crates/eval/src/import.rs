@@ -55,7 +55,7 @@ impl Machine {
         for (slot, &cell) in locals.iter().zip(scope) {
             slot.set(cell);
         }
-        self.eval(&program.body.expr, &Frame { locals: &locals, captures: &[] })
+        self.eval(&program.body.expr, Frame::new(&program.body, &locals, &[]))
     }
 
     /// Parses and lowers a file.

@@ -4,12 +4,15 @@ use crate::coerce::{Coercion, Pieces};
 use crate::frame::Frame;
 use crate::{Machine, Stats, colored, show_type};
 use firn_ir::{Addend, Binary, BinaryOp, Concat, Sum};
-use firn_source::Pos;
-use firn_value::{Attrs, Error, ErrorKind, Expr, List, ListBuilder, Result, Value};
+use firn_source::{Pos, Symbol};
+use firn_value::{Attrs, Context, Error, ErrorKind, Expr, List, ListBuilder, Result, Str, Value};
+
+/// Interpolations of at most so many parts are put together without collecting them first.
+const MOST_PLAIN: usize = 8;
 
 impl Machine {
     #[inline(never)]
-    pub(crate) fn logic(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn logic(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
         // The value of the left operand that decides, what the result is then, and where errors are said to be.
         let (decides, result, left_text, right_text) = match op {
             BinaryOp::And => (
@@ -40,22 +43,22 @@ impl Machine {
     }
 
     #[inline(never)]
-    pub(crate) fn concat_two_lists(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn concat_two_lists(&self, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
         let left = self.eval(&node.left, frame)?;
         let right = self.eval(&node.right, frame)?;
         self.concat_lists(&[left, right], node.pos, "while evaluating one of the elements to concatenate")
     }
 
     #[inline(never)]
-    pub(crate) fn compare_equal(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
-        if let (Some(a), Some(b)) = (self.peek(&node.left, frame).as_small_int(), self.peek(&node.right, frame).as_small_int()) {
-            return Ok(Value::bool((a == b) == (op == BinaryOp::Eq)));
+    pub(crate) fn compare_equal(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
+        if let Some(equal) = self.quick_comparison(op, node, frame) {
+            return Ok(Value::bool(equal));
         }
         self.compare_equal_slow(op, node, frame)
     }
 
     #[inline(never)]
-    fn compare_equal_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    fn compare_equal_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
         let left = self.eval(&node.left, frame)?;
         let right = self.eval(&node.right, frame)?;
         let context = match op {
@@ -68,14 +71,14 @@ impl Machine {
     }
 
     #[inline(never)]
-    pub(crate) fn update(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn update(&self, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
         // NIX: the right operand is evaluated first.
         let right = self.update_operand(&node.right, frame, node.operands[1], "in the right operand of the update (//) operator")?;
         let left = self.update_operand(&node.left, frame, node.operands[0], "in the left operand of the update (//) operator")?;
         Ok(self.update_attrs(left, right))
     }
 
-    fn update_operand(&self, expr: &'static Expr, frame: &Frame<'_>, pos: Pos, context: &'static str) -> Result<Attrs> {
+    fn update_operand(&self, expr: &'static Expr, frame: Frame<'_>, pos: Pos, context: &'static str) -> Result<Attrs> {
         match self.eval(expr, frame) {
             Ok(value) => match value.as_attrs() {
                 Some(set) => Ok(set),
@@ -121,9 +124,9 @@ impl Machine {
     }
 
     #[inline(never)]
-    pub(crate) fn arithmetic_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn arithmetic_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
         // PERF: numbers in hand are the common case by far.
-        if let (Some(a), Some(b)) = (self.peek(&node.left, frame).as_small_int(), self.peek(&node.right, frame).as_small_int())
+        if let (Some(a), Some(b)) = self.peek_ints(node, frame)
             && op == BinaryOp::Sub
         {
             return Ok(Value::int(a - b));
@@ -132,7 +135,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn arithmetic_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    fn arithmetic_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
         let left = self.eval(&node.left, frame);
         let right = match &left {
             Ok(_) => self.eval(&node.right, frame),
@@ -195,20 +198,15 @@ impl Machine {
     }
 
     #[inline(never)]
-    pub(crate) fn less_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
-        if let (Some(a), Some(b)) = (self.peek(&node.left, frame).as_small_int(), self.peek(&node.right, frame).as_small_int()) {
-            return Ok(Value::bool(match op {
-                BinaryOp::Less => a < b,
-                BinaryOp::Greater => a > b,
-                BinaryOp::LessEq => a <= b,
-                _ => a >= b,
-            }));
+    pub(crate) fn less_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
+        if let Some(holds) = self.quick_comparison(op, node, frame) {
+            return Ok(Value::bool(holds));
         }
         self.less_slow(op, node, frame)
     }
 
     #[inline(never)]
-    fn less_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    fn less_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
         let swapped = matches!(op, BinaryOp::Greater | BinaryOp::LessEq);
         let negated = matches!(op, BinaryOp::LessEq | BinaryOp::GreaterEq);
         let (first, second) = if swapped { (&node.right, &node.left) } else { (&node.left, &node.right) };
@@ -283,22 +281,22 @@ impl Machine {
 
     /// `left + right`.
     #[inline(never)]
-    pub(crate) fn add(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
-        if let (Some(a), Some(b)) = (self.peek(&node.left, frame).as_small_int(), self.peek(&node.right, frame).as_small_int()) {
+    pub(crate) fn add(&self, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
+        if let (Some(a), Some(b)) = self.peek_ints(node, frame) {
             return Ok(Value::int(a + b));
         }
         self.add_slow(node, frame)
     }
 
     #[inline(never)]
-    fn add_slow(&self, node: &'static Binary<Value>, frame: &Frame<'_>) -> Result<Value> {
+    fn add_slow(&self, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
         let left = self.eval(&node.left, frame)?;
         self.add_to(left, &node.right, node.pos, node.operands, frame)
     }
 
     /// `left + right` with the left operand in hand.
     #[inline(always)]
-    fn add_to(&self, left: Value, right: &'static Expr, pos: Pos, operands: [Pos; 2], frame: &Frame<'_>) -> Result<Value> {
+    fn add_to(&self, left: Value, right: &'static Expr, pos: Pos, operands: [Pos; 2], frame: Frame<'_>) -> Result<Value> {
         if let Some(a) = left.as_small_int() {
             let right = self.eval(right, frame)?;
             if let Some(b) = right.as_small_int() {
@@ -310,10 +308,17 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn add_to_other(&self, left: Value, right: &'static Expr, pos: Pos, operands: [Pos; 2], frame: &Frame<'_>) -> Result<Value> {
+    fn add_to_other(&self, left: Value, right: &'static Expr, pos: Pos, operands: [Pos; 2], frame: Frame<'_>) -> Result<Value> {
         if left.as_int().is_some() || left.as_float().is_some() {
             let right = self.eval(right, frame)?;
             return self.add_to_number(left, right, operands[1]);
+        }
+        if let Some(a) = left.as_str().and_then(Str::plain_bytes) {
+            let right = self.eval(right, frame)?;
+            if let Some(b) = right.as_str().and_then(Str::plain_bytes) {
+                return Ok(Value::string_of([a, b].into_iter(), Context::EMPTY));
+            }
+            return self.add_values(left, right, pos, operands);
         }
         let mut pieces = Pieces::starting_with(left);
         self.add_piece(&mut pieces, left, operands[0], true)?;
@@ -322,9 +327,17 @@ impl Machine {
         self.join(pieces, pos)
     }
 
+    #[inline(never)]
+    fn add_values(&self, left: Value, right: Value, pos: Pos, operands: [Pos; 2]) -> Result<Value> {
+        let mut pieces = Pieces::starting_with(left);
+        self.add_piece(&mut pieces, left, operands[0], true)?;
+        self.add_piece(&mut pieces, right, operands[1], false)?;
+        self.join(pieces, pos)
+    }
+
     /// `a + b + c …`.
     #[inline(never)]
-    pub(crate) fn sum(&self, node: &'static Sum<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn sum(&self, node: &'static Sum<Value>, frame: Frame<'_>) -> Result<Value> {
         let mut sum = self.eval(&node.first, frame)?;
         for (i, addend) in node.rest.iter().enumerate() {
             if sum.as_str().is_some() {
@@ -337,7 +350,7 @@ impl Machine {
 
     /// Appends everything that is left of a sum to a string, which is then copied once.
     #[inline(never)]
-    fn append(&self, string: Value, rest: &'static [Addend<Value>], frame: &Frame<'_>) -> Result<Value> {
+    fn append(&self, string: Value, rest: &'static [Addend<Value>], frame: Frame<'_>) -> Result<Value> {
         let mut pieces = Pieces::starting_with(string);
         self.add_piece(&mut pieces, string, Pos::NONE, true)?;
         for addend in rest {
@@ -373,28 +386,70 @@ impl Machine {
 
     /// Interpolation.
     #[inline(never)]
-    pub(crate) fn concat(&self, node: &'static Concat<Value>, frame: &Frame<'_>) -> Result<Value> {
-        let mut parts = node.parts.iter();
-        let mut pieces = Pieces::new(false);
-        let mut first = !node.force_string;
-        if first && let Some((expr, pos)) = parts.next() {
+    pub(crate) fn concat(&self, node: &'static Concat<Value>, frame: Frame<'_>) -> Result<Value> {
+        if let [(only, _)] = node.parts {
+            let value = self.eval(only, frame)?;
+            return if value.as_str().is_some() { Ok(value) } else { self.concat_any(node, &[], value, frame) };
+        }
+        let mut parts = [&b""[..]; MOST_PLAIN];
+        match self.plain_parts(node, &mut parts, frame)? {
+            Ok(()) => Ok(Value::string_of(parts[..node.parts.len()].iter().copied(), Context::EMPTY)),
+            Err((done, value)) => self.concat_any(node, &parts[..done], value, frame),
+        }
+    }
+
+    /// The name that an interpolation gives, if that is all of plain strings; otherwise its value.
+    pub(crate) fn concat_name(&self, node: &'static Concat<Value>, frame: Frame<'_>) -> Result<std::result::Result<Symbol, Value>> {
+        let mut parts = [&b""[..]; MOST_PLAIN];
+        match self.plain_parts(node, &mut parts, frame)? {
+            Ok(()) => Ok(Ok(Symbol::intern_parts(&parts[..node.parts.len()]))),
+            Err((done, value)) => self.concat_any(node, &parts[..done], value, frame).map(Err),
+        }
+    }
+
+    /// Evaluates the parts of an interpolation as long as they are strings without context, which most are. Stops at
+    /// the first that is not, with its number and value.
+    #[inline(always)]
+    fn plain_parts(
+        &self,
+        node: &'static Concat<Value>,
+        parts: &mut [&'static [u8]; MOST_PLAIN],
+        frame: Frame<'_>,
+    ) -> Result<std::result::Result<(), (usize, Value)>> {
+        for (i, (expr, _)) in node.parts.iter().enumerate() {
             let value = self.eval(expr, frame)?;
+            match value.as_str().and_then(Str::plain_bytes) {
+                Some(bytes) if i < MOST_PLAIN => parts[i] = bytes,
+                _ => return Ok(Err((i, value))),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Interpolation in general: `done` are the parts evaluated already, `value` is the next one's.
+    #[inline(never)]
+    fn concat_any(&self, node: &'static Concat<Value>, done: &[&'static [u8]], value: Value, frame: Frame<'_>) -> Result<Value> {
+        let mut pieces = Pieces::with_capacity(node.parts.len());
+        let mut rest = node.parts[done.len()..].iter();
+        let first = done.is_empty() && !node.force_string;
+        if first {
             if value.as_int().is_some() || value.as_float().is_some() {
                 let mut sum = value;
-                for (expr, pos) in parts {
+                for (expr, pos) in rest.skip(1) {
                     let value = self.eval(expr, frame)?;
                     sum = self.add_to_number(sum, value, *pos)?;
                 }
                 return Ok(sum);
             }
             pieces = Pieces::starting_with(value);
-            self.add_piece(&mut pieces, value, *pos, true)?;
-            first = false;
         }
-        for (expr, pos) in parts {
-            let value = self.eval(expr, frame)?;
+        done.iter().for_each(|part| pieces.push_bytes(part));
+        if let Some((_, pos)) = rest.next() {
             self.add_piece(&mut pieces, value, *pos, first)?;
-            first = false;
+        }
+        for (expr, pos) in rest {
+            let value = self.eval(expr, frame)?;
+            self.add_piece(&mut pieces, value, *pos, false)?;
         }
         self.join(pieces, node.pos)
     }

@@ -5,23 +5,29 @@ use crate::frame::Frame;
 use crate::select::{defined_at, in_attribute, missing_attribute};
 use firn_ir::{AttrName, HasAttr, InlineCache, Select};
 use firn_source::{Pos, Symbol};
-use firn_value::{Attrs, Error, Result, Value};
+use firn_value::{Attrs, Error, Expr, Result, Value};
 
 impl Machine {
-    fn attr_name(&self, name: &'static AttrName<Value>, frame: &Frame<'_>) -> Result<(Symbol, Option<&'static InlineCache>)> {
+    fn attr_name(&self, name: &'static AttrName<Value>, frame: Frame<'_>) -> Result<(Symbol, Option<&'static InlineCache>)> {
         match name {
             AttrName::Static(name, cache) => Ok((*name, Some(cache))),
             AttrName::Dynamic(expr, _, pos) => {
-                let value = self.eval(expr, frame)?;
+                let value = match expr {
+                    Expr::Concat(node) => match self.concat_name(node, frame)? {
+                        Ok(name) => return Ok((name, None)),
+                        Err(value) => value,
+                    },
+                    _ => self.eval(expr, frame)?,
+                };
                 let text = self.force_string_no_context(value, *pos, "while evaluating an attribute name")?;
-                Ok((Symbol::intern(text.bytes()), None))
+                Ok((text.symbol(), None))
             }
         }
     }
 
     /// Selection in general.
     #[inline(never)]
-    pub(crate) fn select(&self, node: &'static Select<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn select(&self, node: &'static Select<Value>, frame: Frame<'_>) -> Result<Value> {
         let mut current = self.eval(&node.base, frame)?;
         let mut last = None;
         // PERF: names written out and present are the common case by far.
@@ -48,7 +54,7 @@ impl Machine {
     }
 
     #[cold]
-    fn select_failed(&self, node: &'static Select<Value>, error: Box<Error>, pos: Pos, frame: &Frame<'_>) -> Result<Value> {
+    fn select_failed(&self, node: &'static Select<Value>, error: Box<Error>, pos: Pos, frame: Frame<'_>) -> Result<Value> {
         if !pos.is_some() {
             return Err(error);
         }
@@ -63,7 +69,7 @@ impl Machine {
         from: usize,
         current: Value,
         last: Option<(Attrs, Symbol)>,
-        frame: &Frame<'_>,
+        frame: Frame<'_>,
     ) -> Result<Value> {
         let mut last = last;
         match self.select_path(node, from, current, &mut last, frame) {
@@ -85,7 +91,7 @@ impl Machine {
         from: usize,
         current: Value,
         last: &mut Option<(Attrs, Symbol)>,
-        frame: &Frame<'_>,
+        frame: Frame<'_>,
     ) -> Result<Option<Value>> {
         let mut current = current;
         for name in &node.path[from..] {
@@ -116,7 +122,7 @@ impl Machine {
 
     /// The path as messages show it: names as they came out, or their source where they fail.
     #[cold]
-    fn path_text(&self, path: &'static [AttrName<Value>], frame: &Frame<'_>) -> Vec<u8> {
+    fn path_text(&self, path: &'static [AttrName<Value>], frame: Frame<'_>) -> Vec<u8> {
         let mut text = Vec::new();
         for (i, name) in path.iter().enumerate() {
             if i > 0 {
@@ -134,7 +140,7 @@ impl Machine {
 
     /// `base ? path`.
     #[inline(never)]
-    pub(crate) fn has_attr(&self, node: &'static HasAttr<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn has_attr(&self, node: &'static HasAttr<Value>, frame: Frame<'_>) -> Result<Value> {
         let mut current = self.eval(&node.base, frame)?;
         for name in node.path {
             let value = self.force(current, node.pos)?;

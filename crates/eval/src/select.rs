@@ -11,25 +11,12 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn lookup(&self, set: Attrs, name: Symbol, cache: &InlineCache) -> Option<Value> {
         Stats::bump(&self.stats.lookups);
-        if let Some(shape) = set.flat_shape()
-            && let Some(index) = cache.get(shape)
-        {
-            return Some(set.cell(shape, index));
-        }
-        self.lookup_slow(set, name, cache)
-    }
-
-    #[inline(never)]
-    fn lookup_slow(&self, set: Attrs, name: Symbol, cache: &InlineCache) -> Option<Value> {
-        let Some(shape) = set.flat_shape() else { return set.get(name) };
-        let index = shape.index(name)?;
-        cache.set(shape, index);
-        Some(set.cell(shape, index))
+        set.lookup(name, cache)
     }
 
     /// `base.name`.
     #[inline(never)]
-    pub(crate) fn select_name(&self, node: &'static SelectName<Value>, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn select_name(&self, node: &'static SelectName<Value>, frame: Frame<'_>) -> Result<Value> {
         let base = self.eval(&node.base, frame)?;
         if let Some(set) = base.as_attrs()
             && let Some(cell) = self.lookup(set, node.name, &node.cache)

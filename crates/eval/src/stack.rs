@@ -27,7 +27,7 @@ impl Machine {
     /// Evaluates on a new segment.
     #[cold]
     #[inline(never)]
-    pub(crate) fn eval_on_new_segment(&self, expr: &'static Expr, frame: &Frame<'_>) -> Result<Value> {
+    pub(crate) fn eval_on_new_segment(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {
         self.on_new_segment(|| self.eval(expr, frame))
     }
 

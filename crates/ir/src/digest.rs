@@ -42,7 +42,7 @@ impl CodeDigests {
     pub fn lambda<V: Copy>(&self, lambda: &'static Lambda<V>, constant: ConstantDigest<'_, V>) -> CodeDigest {
         self.remember(std::ptr::from_ref(lambda).addr(), || {
             let mut writer = Writer { hasher: blake3::Hasher::new(), digests: self, constant };
-            let Lambda { params, pattern, body, name: _, strict: _ } = lambda;
+            let Lambda { params, pattern, body, name: _, strict: _, arity: _ } = lambda;
             writer.number(params.len() as u64);
             writer.pattern(pattern.as_ref());
             writer.number(u64::from(body.locals));
@@ -76,10 +76,7 @@ impl<V: Copy> Writer<'_, V> {
     }
 
     fn var(&mut self, var: Var) {
-        match var {
-            Var::Local(slot) => self.number(u64::from(slot) << 1),
-            Var::Capture(index) => self.number(u64::from(index) << 1 | 1),
-        }
+        self.number(u64::from(var.number()));
     }
 
     fn captured(&mut self, captures: &[Var], digest: CodeDigest) {
@@ -89,14 +86,14 @@ impl<V: Copy> Writer<'_, V> {
     }
 
     fn pattern(&mut self, pattern: Option<&'static Pattern<V>>) {
-        let Some(Pattern { formals, first, ellipsis, at: _, pos: _ }) = pattern else { return self.tag(0) };
+        let Some(Pattern { formals, first, ellipsis, at: _, pos: _, plans: _ }) = pattern else { return self.tag(0) };
         self.tag(1 + u8::from(*ellipsis));
         self.number(u64::from(*first));
         // Formals are told apart by name; their slots follow the source.
         let mut sorted: Vec<(usize, &'static Formal<V>)> = formals.iter().enumerate().collect();
         sorted.sort_by_key(|(_, formal)| formal.name.as_bytes());
         self.number(sorted.len() as u64);
-        for (slot, Formal { name, pos: _, default, cache: _ }) in sorted {
+        for (slot, Formal { name, pos: _, default }) in sorted {
             self.bytes(name.as_bytes());
             self.number(slot as u64);
             self.optional(default.as_ref());
@@ -151,11 +148,11 @@ impl<V: Copy> Writer<'_, V> {
                 self.tag(3);
                 self.number(u64::from(*index));
             }
-            Expr::Dynamic(Dynamic { name, pos: _, scopes, cache: _ }) => {
+            Expr::Dynamic(Dynamic { name, pos: _, scopes }) => {
                 self.tag(4);
                 self.bytes(name.as_bytes());
                 self.number(scopes.len() as u64);
-                scopes.iter().for_each(|&(var, _)| self.var(var));
+                scopes.iter().for_each(|WithScope { var, pos: _, cache: _ }| self.var(*var));
             }
             Expr::SelectName(SelectName { base, name, pos: _, cache: _ }) => {
                 self.tag(5);

@@ -5,17 +5,49 @@
 //! are, functions built at once, everything else a [`Expr::Suspend`], whose body runs later in a frame of its own with
 //! only the captures it names. Fields say which position they hold.
 
-use crate::Shape;
+use crate::{Plans, Shape};
 use firn_source::{Pos, Symbol};
 use std::sync::atomic::AtomicU64;
 
-/// A resolved variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Var {
+/// A resolved variable: a slot of the current frame or a capture of the running body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Var(u32);
+
+impl Var {
     /// A slot of the current frame.
-    Local(u32),
+    #[inline]
+    pub fn local(slot: u32) -> Var {
+        Var(slot << 1)
+    }
+
     /// A capture of the running body.
-    Capture(u32),
+    #[inline]
+    pub fn capture(index: u32) -> Var {
+        Var(index << 1 | 1)
+    }
+
+    /// Whether it is a capture.
+    #[inline]
+    pub fn is_capture(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// The number of the slot or capture.
+    #[inline]
+    pub fn index(self) -> u32 {
+        self.0 >> 1
+    }
+
+    /// The variable as one number, for digests.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl std::fmt::Debug for Var {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}({})", if self.is_capture() { "Capture" } else { "Local" }, self.index())
+    }
 }
 
 /// Code. `V` is the machine's constant.
@@ -38,7 +70,7 @@ pub enum Expr<V: 'static> {
     /// An attribute set.
     Attrs(&'static Attrs<V>),
     /// A list of delayed elements.
-    List(&'static [Expr<V>]),
+    List(&'static &'static [Expr<V>]),
     /// A function.
     Lambda(&'static Lambda<V>),
     /// A function applied to delayed arguments.
@@ -65,6 +97,13 @@ pub enum Expr<V: 'static> {
     Suspend(&'static Suspend<V>),
     /// An expression nested so deeply that the machine must look to its stack first.
     Deep(&'static Expr<V>),
+}
+
+impl<V> Expr<V> {
+    /// The code of a variable.
+    pub fn variable(var: Var, pos: Pos) -> Expr<V> {
+        if var.is_capture() { Expr::Capture(var.index(), pos) } else { Expr::Local(var.index(), pos) }
+    }
 }
 
 /// Operators with two operands.
@@ -143,9 +182,18 @@ pub struct Dynamic {
     pub name: Symbol,
     /// Where it is used.
     pub pos: Pos,
-    /// The enclosing `with` scopes, innermost first, each with the position of its `with`.
-    pub scopes: &'static [(Var, Pos)],
-    /// Inline cache of the innermost scope's shape.
+    /// The enclosing `with` scopes, innermost first.
+    pub scopes: &'static [WithScope],
+}
+
+/// A `with` scope that a variable may come from.
+#[derive(Debug)]
+pub struct WithScope {
+    /// The set.
+    pub var: Var,
+    /// Where its `with` stands.
+    pub pos: Pos,
+    /// Shape and index last seen.
     pub cache: InlineCache,
 }
 
@@ -258,13 +306,15 @@ pub struct Lambda<V: 'static> {
     pub name: Option<Symbol>,
     /// Arguments that may be evaluated before the call.
     pub strict: Strict,
+    /// How many arguments it takes: the plain ones and the pattern.
+    pub arity: u32,
 }
 
 impl<V> Lambda<V> {
     /// How many arguments it takes.
     #[inline]
     pub fn arity(&self) -> usize {
-        self.params.len() + usize::from(self.pattern.is_some())
+        self.arity as usize
     }
 
     /// Position of the function that takes argument `done` (from 0) of the curried chain.
@@ -299,6 +349,8 @@ pub struct Pattern<V: 'static> {
     pub at: Option<Symbol>,
     /// Where the function begins.
     pub pos: Pos,
+    /// How sets of shapes met before are taken apart.
+    pub plans: Plans,
 }
 
 /// One formal argument.
@@ -310,8 +362,6 @@ pub struct Formal<V: 'static> {
     pub pos: Pos,
     /// Delayed.
     pub default: Option<Expr<V>>,
-    /// Shape and index last seen.
-    pub cache: InlineCache,
 }
 
 /// A call.
@@ -429,19 +479,26 @@ pub struct Concat<V: 'static> {
 pub struct InlineCache(AtomicU64);
 
 impl InlineCache {
-    /// The index remembered for `shape`.
+    /// The index that stands for a name the shape does not have.
+    pub const ABSENT: usize = 0xffff;
+
+    /// The address of the remembered shape, and the index in it or [`InlineCache::ABSENT`]. Invariant: the index is
+    /// below the shape's length; nothing but `set` writes it.
     #[inline]
-    pub fn get(&self, shape: &'static Shape) -> Option<usize> {
+    pub fn get(&self) -> (u64, usize) {
         let word = self.0.load(std::sync::atomic::Ordering::Relaxed);
-        (word >> 16 == std::ptr::from_ref(shape).addr() as u64).then_some((word & 0xffff) as usize)
+        (word >> 16, (word & 0xffff) as usize)
     }
 
-    /// Remembers an index for `shape`; indices past 16 bits are not remembered.
+    /// Remembers where `shape` has `name`, or that it does not, and says so; places past 16 bits are not remembered.
     #[inline]
-    pub fn set(&self, shape: &'static Shape, index: usize) {
+    pub fn set(&self, shape: &'static Shape, name: Symbol) -> Option<usize> {
+        let index = shape.index(name);
         let addr = std::ptr::from_ref(shape).addr() as u64;
-        if index < 0xffff && addr < 1 << 48 {
-            self.0.store(addr << 16 | index as u64, std::sync::atomic::Ordering::Relaxed);
+        if index.is_none_or(|i| i < InlineCache::ABSENT) && addr < 1 << 48 {
+            let place = index.unwrap_or(InlineCache::ABSENT);
+            self.0.store(addr << 16 | place as u64, std::sync::atomic::Ordering::Relaxed);
         }
+        index
     }
 }

@@ -234,10 +234,7 @@ impl<L: Literals> Lowering<'_, L> {
 
     fn variable(&mut self, name: Symbol, pos: Pos) -> Lowered<L::Value> {
         if let Some(binder) = self.scopes.lookup(name) {
-            return Ok(match self.scopes.reach(binder) {
-                Var::Local(slot) => Expr::Local(slot, pos),
-                Var::Capture(index) => Expr::Capture(index, pos),
-            });
+            return Ok(Expr::variable(self.scopes.reach(binder), pos));
         }
         if let Some(value) = self.globals.global(name) {
             return Ok(Expr::Const(value));
@@ -246,7 +243,7 @@ impl<L: Literals> Lowering<'_, L> {
         if scopes.is_empty() {
             return Err(undefined(name, pos));
         }
-        Ok(Expr::Dynamic(keep(Dynamic { name, pos, scopes: keep_all(scopes), cache: InlineCache::default() })))
+        Ok(Expr::Dynamic(keep(Dynamic { name, pos, scopes: keep_all(scopes) })))
     }
 
     fn list(&mut self, range: ast::Range) -> Lowered<L::Value> {
@@ -259,7 +256,7 @@ impl<L: Literals> Lowering<'_, L> {
         if self.constants(from) {
             return Ok(Expr::Const(self.literals.list(&self.values)));
         }
-        Ok(Expr::List(self.collected(from)))
+        Ok(Expr::List(keep(self.collected(from))))
     }
 
     /// What was collected above `from`, for good.

@@ -4,7 +4,7 @@
 //! level. A name used at a deeper level is captured by every level in between, once each.
 
 use crate::arena::keep_each;
-use crate::expr::Var;
+use crate::expr::{InlineCache, Var, WithScope};
 use firn_source::{Pos, Symbol};
 use std::cell::RefCell;
 
@@ -147,25 +147,26 @@ impl Scopes {
     }
 
     /// The enclosing `with` scopes, innermost first.
-    pub fn with_scopes(&mut self) -> Vec<(Var, Pos)> {
+    pub fn with_scopes(&mut self) -> Vec<WithScope> {
         let withs = self.withs.clone();
-        withs.into_iter().rev().map(|(binder, pos)| (self.reach(binder), pos)).collect()
+        let scope = |(binder, pos)| WithScope { var: self.reach(binder), pos, cache: InlineCache::default() };
+        withs.into_iter().rev().map(scope).collect()
     }
 
     /// How the current body reaches a binder.
     pub fn reach(&mut self, binder: Binder) -> Var {
         let here = self.level();
         if binder.level == here {
-            return Var::Local(binder.slot);
+            return Var::local(binder.slot);
         }
-        let mut var = Var::Local(binder.slot);
+        let mut var = Var::local(binder.slot);
         for level in binder.level + 1..=here {
             let captures = &mut self.levels[level as usize].captures;
             let index = captures.iter().position(|&(b, _)| b == binder).unwrap_or_else(|| {
                 captures.push((binder, var));
                 captures.len() - 1
             });
-            var = Var::Capture(index as u32);
+            var = Var::capture(index as u32);
         }
         var
     }

@@ -4,6 +4,7 @@
 //! names. Numbers depend on the order of first use and must not reach anything printed, stored or digested (M5).
 
 use hashbrown::HashTable;
+use std::cell::Cell;
 use std::fmt;
 use std::hash::Hasher;
 use std::sync::{Mutex, OnceLock};
@@ -25,10 +26,28 @@ static NAMES: [OnceLock<Chunk>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
 /// How many names a thread remembers, direct mapped.
 const RECENT: usize = 4096;
 
-type Met = (u64, &'static [u8], Symbol);
+type Met = (&'static [u8], Symbol);
 
 thread_local! {
-    static MET: std::cell::RefCell<Vec<Met>> = const { std::cell::RefCell::new(Vec::new()) };
+    static MET: Box<[Cell<Met>]> = vec![Cell::new((&b""[..], Symbol(0))); RECENT].into_boxed_slice();
+}
+
+/// Whether two names are the same.
+// PERF: names are short, where a call of `memcmp` costs more than comparing.
+#[inline]
+fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    match (a.first_chunk::<8>(), b.first_chunk::<8>(), a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        (Some(a_first), Some(b_first), Some(a_last), Some(b_last)) if a.len() <= 16 => {
+            (u64::from_ne_bytes(*a_first) ^ u64::from_ne_bytes(*b_first))
+                | (u64::from_ne_bytes(*a_last) ^ u64::from_ne_bytes(*b_last))
+                == 0
+        }
+        (Some(_), ..) => a == b,
+        _ => a.iter().zip(b).all(|(x, y)| x == y),
+    }
 }
 
 struct Interner {
@@ -51,18 +70,35 @@ impl Symbol {
     pub fn intern(name: &[u8]) -> Symbol {
         let h = hash(name);
         let place = (h >> 20) as usize % RECENT;
-        MET.with_borrow_mut(|met| {
-            if met.is_empty() {
-                met.resize(RECENT, (0, b"", Symbol(0)));
-            }
-            let (met_hash, met_name, symbol) = met[place];
-            if met_hash == h && met_name == name && h != 0 {
+        MET.with(|met| {
+            let (known, symbol) = met[place].get();
+            if same(known, name) && !name.is_empty() {
                 return symbol;
             }
             let symbol = Symbol::look_up(name, h);
-            met[place] = (h, symbol.as_bytes(), symbol);
+            met[place].set((symbol.as_bytes(), symbol));
             symbol
         })
+    }
+
+    /// The symbol for the parts one after the other.
+    pub fn intern_parts(parts: &[&[u8]]) -> Symbol {
+        let mut buffer = [0; 128];
+        let mut len = 0;
+        for part in parts {
+            let Some(place) = buffer[len..].get_mut(..part.len()) else { return Symbol::intern(&parts.concat()) };
+            match (part.first_chunk::<8>(), part.last_chunk::<8>()) {
+                (Some(first), Some(last)) if part.len() <= 16 => {
+                    place[..8].copy_from_slice(first);
+                    let rest = place.len() - 8;
+                    place[rest..].copy_from_slice(last);
+                }
+                (Some(_), _) => place.copy_from_slice(part),
+                _ => place.iter_mut().zip(*part).for_each(|(to, from)| *to = *from),
+            }
+            len += part.len();
+        }
+        Symbol::intern(&buffer[..len])
     }
 
     fn look_up(name: &[u8], h: u64) -> Symbol {
@@ -99,6 +135,12 @@ impl Symbol {
     /// The name for messages; bytes that are not UTF-8 are replaced.
     pub fn to_str(self) -> std::borrow::Cow<'static, str> {
         String::from_utf8_lossy(self.as_bytes())
+    }
+
+    /// The symbol of a number that [`Symbol::id`] gave.
+    #[inline]
+    pub fn of_id(id: u32) -> Symbol {
+        Symbol(id)
     }
 
     /// The symbol's number: fast to compare and search, meaningless outside this process.
@@ -140,6 +182,14 @@ mod tests {
         });
         assert!(all.windows(2).all(|w| w[0] == w[1]));
         assert!(all[0].iter().zip(&names).all(|(s, n)| s.as_bytes() == n.as_bytes()));
+    }
+
+    #[test]
+    fn parts_make_the_same_name() {
+        let long = [b'x'; 90];
+        for parts in [&[&b"p"[..], b"1234567", b"12345678", b"", b"123456789abcdef0", b"0123456789abcdefg"][..], &[&long, &long], &[]] {
+            assert_eq!(Symbol::intern_parts(parts), Symbol::intern(&parts.concat()));
+        }
     }
 
     #[test]

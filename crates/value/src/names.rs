@@ -1,6 +1,6 @@
 //! Names as string values: one per symbol, made on first use, so that `attrNames` and `mapAttrs` copy no bytes.
 
-use crate::{Context, Value};
+use crate::Value;
 use firn_source::Symbol;
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ impl Value {
     /// The name as a string without context.
     #[inline]
     pub fn name(symbol: Symbol) -> Value {
-        let make = || Value::string(symbol.as_bytes(), Context::EMPTY);
+        let make = || Value::named(symbol);
         let Some(chunk) = STRINGS.get((symbol.id() >> CHUNK_BITS) as usize) else { return make() };
         let chunk = chunk.get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect());
         *chunk[symbol.id() as usize & (CHUNK - 1)].get_or_init(make)
@@ -32,6 +32,10 @@ mod tests {
     fn a_name_is_one_string() {
         let symbol = Symbol::from("a-name-of-this-test");
         assert_eq!(Value::name(symbol), Value::name(symbol));
-        assert_eq!(Value::name(symbol).as_str().map(|s| s.bytes()), Some(&b"a-name-of-this-test"[..]));
+        let string = Value::name(symbol).as_str().expect("a string");
+        assert_eq!((string.bytes(), string.symbol()), (&b"a-name-of-this-test"[..], symbol));
+        assert!(string.context().is_empty() && string.plain_bytes().is_some());
+        let part = string.slice(2..6, crate::Context::EMPTY).as_str().expect("a string");
+        assert_eq!((part.bytes(), part.symbol()), (&b"name"[..], Symbol::from("name")));
     }
 }

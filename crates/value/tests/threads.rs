@@ -27,7 +27,7 @@ fn compile(text: &str) -> &'static Body {
 fn suspended(text: &str) -> &'static Body {
     let Expr::Lambda(lambda) = compile(text).expr else { panic!("{text} is no function") };
     let Expr::List(items) = lambda.body.expr else { panic!("{text} gives no list") };
-    let [Expr::Suspend(node)] = items else { panic!("{text} gives no suspended element") };
+    let [Expr::Suspend(node)] = items[..] else { panic!("{text} gives no suspended element") };
     &node.body
 }
 

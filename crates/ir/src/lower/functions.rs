@@ -1,6 +1,7 @@
 //! Lowering of functions.
 
 use super::{Lowered, Lowering};
+use crate::Plans;
 use crate::arena::{keep, keep_all};
 use crate::expr::*;
 use crate::lower::{Literals, LowerError};
@@ -39,7 +40,8 @@ impl<L: Literals> Lowering<'_, L> {
         };
         let body = Body { expr, locals, captures, pos: ast.pos_of(last.body) };
         let params = keep_all(params);
-        Ok(Expr::Lambda(keep(Lambda { params, pattern, body, name: outer.name, strict })))
+        let arity = params.len() as u32 + u32::from(pattern.is_some());
+        Ok(Expr::Lambda(keep(Lambda { params, pattern, body, name: outer.name, strict, arity })))
     }
 
     #[allow(clippy::type_complexity)]
@@ -71,7 +73,7 @@ impl<L: Literals> Lowering<'_, L> {
         for (i, formal) in listed.iter().enumerate() {
             let pending = slot + i as u32..slot + listed.len() as u32;
             let default = formal.default.map(|d| self.binding(d, &pending)).transpose()?;
-            lowered.push(Formal { name: formal.name, pos: formal.pos, default, cache: InlineCache::default() });
+            lowered.push(Formal { name: formal.name, pos: formal.pos, default });
         }
         let expr = self.strict(last.body)?;
         self.scopes.unbind(params.len() + usize::from(last.arg.is_some()) + listed.len());
@@ -81,6 +83,7 @@ impl<L: Literals> Lowering<'_, L> {
             ellipsis: formals.ellipsis,
             at: last.arg,
             pos: last.pos,
+            plans: Plans::default(),
         };
         Ok((Some(pattern), expr))
     }

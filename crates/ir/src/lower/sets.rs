@@ -69,10 +69,7 @@ impl<L: Literals> Lowering<'_, L> {
         self.suspend(pos, |this| {
             let base = match source {
                 Source::Constant(value) => Expr::Const(value),
-                Source::Bound(binder) => match this.scopes.reach(binder) {
-                    Var::Local(slot) => Expr::Local(slot, pos),
-                    Var::Capture(index) => Expr::Capture(index, pos),
-                },
+                Source::Bound(binder) => Expr::variable(this.scopes.reach(binder), pos),
             };
             Ok(Expr::SelectName(keep(SelectName { base, name, pos, cache: InlineCache::default() })))
         })

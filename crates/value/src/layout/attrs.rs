@@ -3,9 +3,11 @@
 //! `//` of a large set with a small one makes a layer: looking up tries the upper set, then the lower. Whoever needs
 //! all attributes flattens the layer once; the flat form is remembered in the layer.
 
-use super::{Slot, Value, header, header_address, header_count, header_kind, header_low, header_of, heap, kind, word::tag};
-use firn_ir::Shape;
+use super::header::STAMP;
+use super::{ListBuilder, Slot, Value, header, header_address, header_count, header_kind, header_low, header_of, heap, kind, word::tag};
+use firn_ir::{InlineCache, Shape};
 use firn_source::{Pos, Symbol};
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,6 +67,42 @@ impl Attrs {
         self.cells(shape)[index].get()
     }
 
+    /// The cell of an attribute through an inline cache.
+    #[inline(always)]
+    pub fn lookup(self, name: Symbol, cache: &InlineCache) -> Option<Value> {
+        let (shape, index) = cache.get();
+        if self.head() & !STAMP == header_of(kind::ATTRS, shape) {
+            // SAFETY: the header says that the set is flat and of the remembered shape, which has that index.
+            return (index != InlineCache::ABSENT).then(|| unsafe { &*self.object.add(1 + index).cast::<Slot>() }.get());
+        }
+        self.lookup_anew(name, cache)
+    }
+
+    #[inline(never)]
+    fn lookup_anew(self, name: Symbol, cache: &InlineCache) -> Option<Value> {
+        match self.flat_shape() {
+            Some(shape) => cache.set(shape, name).map(|i| self.cells(shape)[i].get()),
+            None => match self.flat_if_worth_it() {
+                Some(flat) => flat.lookup(name, cache),
+                None => self.get_in_layers(name),
+            },
+        }
+    }
+
+    /// The flat form of a layered set, once so much was looked up in it that flattening is paid for.
+    // PERF: a package set fixpoint spent an eighth of its time going through layers.
+    fn flat_if_worth_it(self) -> Option<Attrs> {
+        // SAFETY: called on LAYERED objects only; their last two words are atomic words.
+        let (flat, lookups) = unsafe { (&*self.object.add(3).cast::<AtomicU64>(), &*self.object.add(4).cast::<AtomicU64>()) };
+        let known = flat.load(Ordering::Acquire);
+        if known != 0 {
+            return Some(Attrs::of(Value(known)));
+        }
+        let count = lookups.load(Ordering::Relaxed) + u64::from(header_count(self.head()));
+        lookups.store(count, Ordering::Relaxed);
+        (count > 2 * self.len() as u64).then(|| Attrs::of(self.flatten(flat)))
+    }
+
     /// Upper and lower set of a layered one.
     fn layers(self) -> (Attrs, Attrs) {
         // SAFETY: called on LAYERED objects only, laid out by `layer`.
@@ -89,14 +127,23 @@ impl Attrs {
     /// The cell of an attribute.
     #[inline]
     pub fn get(self, name: Symbol) -> Option<Value> {
+        match self.flat_shape() {
+            Some(shape) => shape.index(name).map(|i| self.cells(shape)[i].get()),
+            None => self.flat_if_worth_it().map_or_else(|| self.get_in_layers(name), |flat| flat.get(name)),
+        }
+    }
+
+    #[inline(never)]
+    fn get_in_layers(self, name: Symbol) -> Option<Value> {
         let mut set = self;
         loop {
             if let Some(shape) = set.flat_shape() {
                 return shape.index(name).map(|i| set.cells(shape)[i].get());
             }
             let (upper, lower) = set.layers();
-            if let Some(value) = upper.get(name) {
-                return Some(value);
+            let (shape, cells) = upper.flat();
+            if let Some(i) = shape.index(name) {
+                return Some(cells[i].get());
             }
             set = lower;
         }
@@ -157,6 +204,20 @@ impl Attrs {
         })
     }
 
+    /// The names as a list of strings in their order, one list for all sets of a shape.
+    pub fn name_list(self) -> Value {
+        let (shape, _) = self.flat();
+        let word = shape.name_list().load(Ordering::Acquire);
+        if word != 0 {
+            return Value(word);
+        }
+        let mut names = ListBuilder::new(shape.len());
+        shape.by_name().iter().for_each(|&i| names.push(Value::name(shape.names()[i as usize])));
+        let list = names.finish();
+        shape.name_list().store(list.0, Ordering::Release);
+        list
+    }
+
     /// The set as a value.
     #[inline]
     pub fn value(self) -> Value {
@@ -203,8 +264,8 @@ impl Attrs {
 fn layer(lower: Attrs, upper: Attrs, depth: u8) -> Value {
     let (shape, _) = upper.flat();
     let added = shape.names().iter().filter(|&&name| !lower.has(name)).count();
-    let object = heap::alloc(4);
-    // SAFETY: four words were allocated; the fourth stays zero until flattened.
+    let object = heap::alloc(5);
+    // SAFETY: five words were allocated; the fourth stays zero until flattened, the fifth counts.
     unsafe {
         object.write(header(kind::LAYERED, depth, (lower.len() + added) as u64) | heap::stamp());
         object.add(1).write(lower.value().0);
@@ -251,6 +312,9 @@ thread_local! {
 
 const REMEMBERED: usize = 1024;
 
+/// Larger shapes are not looked for among recent ones.
+const MOST_INTERNED: usize = 4096;
+
 fn merged_shape(a: &'static Shape, b: &'static Shape) -> &'static Shape {
     let (pa, pb) = (std::ptr::from_ref(a).addr(), std::ptr::from_ref(b).addr());
     let place = ((pa >> 4).wrapping_mul(31) ^ (pb >> 4)) % REMEMBERED;
@@ -271,8 +335,8 @@ fn merged_shape(a: &'static Shape, b: &'static Shape) -> &'static Shape {
 }
 
 fn merge_names(a: &'static Shape, b: &'static Shape) -> &'static Shape {
-    let mut names = Vec::with_capacity(a.len() + b.len());
-    let mut positions = Vec::with_capacity(a.len() + b.len());
+    let mut names = SmallVec::<[Symbol; FEW]>::with_capacity(a.len() + b.len());
+    let mut positions = SmallVec::<[Pos; FEW]>::with_capacity(a.len() + b.len());
     let (mut i, mut j) = (0, 0);
     while i < a.len() || j < b.len() {
         let from_a = j >= b.len() || (i < a.len() && a.names()[i] < b.names()[j]);
@@ -284,19 +348,22 @@ fn merge_names(a: &'static Shape, b: &'static Shape) -> &'static Shape {
             i += 1;
         }
     }
-    intern_shape(names, positions)
+    intern_shape(&names, &positions)
 }
 
+/// So many attributes are put together without allocating.
+const FEW: usize = 16;
+
 /// A shape of these sorted names, shared with a recent equal one if there is any.
-fn intern_shape(names: Vec<Symbol>, positions: Vec<Pos>) -> &'static Shape {
+fn intern_shape(names: &[Symbol], positions: &[Pos]) -> &'static Shape {
     if names.is_empty() {
         return Shape::empty();
     }
-    if names.len() > 64 {
-        return Shape::new(names.into_boxed_slice(), positions.into_boxed_slice());
+    if names.len() > MOST_INTERNED {
+        return Shape::new(names.into(), positions.into());
     }
     let mut hasher = rustc_hash::FxHasher::default();
-    (&names, &positions).hash(&mut hasher);
+    names.iter().zip(positions).for_each(|pair| pair.hash(&mut hasher));
     let place = (hasher.finish() >> 20) as usize % REMEMBERED;
     RECENT.with_borrow_mut(|table| {
         if table.is_empty() {
@@ -308,15 +375,46 @@ fn intern_shape(names: Vec<Symbol>, positions: Vec<Pos>) -> &'static Shape {
         {
             return shape;
         }
-        let shape = Shape::new(names.into_boxed_slice(), positions.into_boxed_slice());
+        let shape = Shape::new(names.into(), positions.into());
         table[place] = Some(shape);
         shape
     })
 }
 
+type Extension = ((usize, Symbol, Pos), (&'static Shape, usize));
+
+thread_local! {
+    /// Shapes that others became by one more name, direct mapped.
+    static EXTENSIONS: RefCell<Vec<Option<Extension>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The shape of `base` with one more name, and where that stands in it. `base` does not have the name.
+fn extended_shape(base: &'static Shape, name: Symbol, pos: Pos) -> (&'static Shape, usize) {
+    let key = (std::ptr::from_ref(base).addr(), name, pos);
+    let place = ((key.0 >> 4).wrapping_mul(31) ^ name.id() as usize) % REMEMBERED;
+    EXTENSIONS.with_borrow_mut(|table| {
+        if table.is_empty() {
+            table.resize(REMEMBERED, None);
+        }
+        if let Some((known, extended)) = table[place]
+            && known == key
+        {
+            return extended;
+        }
+        let index = base.names().partition_point(|&n| n < name);
+        let mut names = SmallVec::<[Symbol; FEW]>::from_slice(base.names());
+        let mut positions = SmallVec::<[Pos; FEW]>::from_slice(base.positions());
+        names.insert(index, name);
+        positions.insert(index, pos);
+        let extended = (intern_shape(&names, &positions), index);
+        table[place] = Some((key, extended));
+        extended
+    })
+}
+
 /// The shape of the same names without positions.
 fn bare(shape: &'static Shape) -> &'static Shape {
-    shape.bare(|shape| intern_shape(shape.names().to_vec(), vec![Pos::NONE; shape.len()]))
+    shape.bare(|shape| intern_shape(shape.names(), &vec![Pos::NONE; shape.len()]))
 }
 
 impl std::fmt::Debug for Attrs {
@@ -328,13 +426,19 @@ impl std::fmt::Debug for Attrs {
 /// Builds an attribute set from attributes in any order.
 #[derive(Debug, Default)]
 pub struct AttrsBuilder {
-    entries: Vec<(Symbol, Pos, Value)>,
+    entries: SmallVec<[(Symbol, Pos, Value); FEW]>,
+}
+
+impl From<SmallVec<[(Symbol, Pos, Value); FEW]>> for AttrsBuilder {
+    fn from(entries: SmallVec<[(Symbol, Pos, Value); FEW]>) -> AttrsBuilder {
+        AttrsBuilder { entries }
+    }
 }
 
 impl AttrsBuilder {
     /// An empty builder with room for `capacity` attributes.
     pub fn with_capacity(capacity: usize) -> AttrsBuilder {
-        AttrsBuilder { entries: Vec::with_capacity(capacity) }
+        AttrsBuilder { entries: SmallVec::with_capacity(capacity) }
     }
 
     /// Adds an attribute.
@@ -360,11 +464,27 @@ impl AttrsBuilder {
             self.entries.sort_by_key(|e| e.0);
             self.entries.dedup_by_key(|e| e.0);
         }
-        let shape = intern_shape(
-            self.entries.iter().map(|e| e.0).collect(),
-            self.entries.iter().map(|e| e.1).collect(),
-        );
+        let names: SmallVec<[Symbol; FEW]> = self.entries.iter().map(|e| e.0).collect();
+        let positions: SmallVec<[Pos; FEW]> = self.entries.iter().map(|e| e.1).collect();
+        let shape = intern_shape(&names, &positions);
         AttrsBuilder::of_shape(shape, self.entries.iter().map(|e| e.2))
+    }
+
+    /// The set of a known shape with values in shape order, and one attribute more whose name the shape does not have.
+    pub fn extended(
+        base: &'static Shape,
+        values: impl Iterator<Item = Value>,
+        (name, pos, value): (Symbol, Pos, Value),
+    ) -> Value {
+        let (shape, index) = extended_shape(base, name, pos);
+        let set = blank(shape);
+        let cells = set.cells(shape);
+        let (before, after) = cells.split_at(index);
+        after[0].set(value);
+        for (slot, value) in before.iter().chain(&after[1..]).zip(values) {
+            slot.set(value);
+        }
+        set.value()
     }
 
     /// The set of a known shape's names without their positions, values in shape order.

@@ -1,6 +1,6 @@
 //! Functions: closures, builtins, partial applications.
 
-use super::{Slot, Value, header, header_address, header_count, header_kind, header_of, heap, kind, word::tag};
+use super::{Activation, Slot, Value, header, header_address, header_count, header_kind, header_of, heap, kind, word::tag};
 use crate::{Lambda, Primop};
 
 /// A function value.
@@ -64,6 +64,22 @@ impl Closure {
         Closure { object }
     }
 
+    /// A closure with what it captures of its surroundings.
+    #[inline]
+    pub fn capture(lambda: &'static Lambda, delayed: bool, frame: Activation<'_>) -> Value {
+        let captures = lambda.body.captures;
+        let object = heap::alloc(1 + captures.len());
+        let code = std::ptr::from_ref(lambda).expose_provenance() as u64;
+        // SAFETY: the allocation holds the header and the captures (invariant 1).
+        unsafe {
+            object.write(header_of(if delayed { kind::DELAYED } else { kind::CLOSURE }, code) | heap::stamp());
+            for (i, &var) in captures.iter().enumerate() {
+                object.add(1 + i).write(frame.get(var).0);
+            }
+        }
+        Value::from_ptr(object, tag::FUNCTION)
+    }
+
     /// The code.
     #[inline]
     pub fn lambda(self) -> &'static Lambda {
@@ -76,6 +92,13 @@ impl Closure {
     pub fn captures(self) -> &'static [Slot] {
         // SAFETY: allocated with as many slots as the code has captures (invariants 1, 3).
         unsafe { std::slice::from_raw_parts(self.object.add(1).cast(), self.lambda().body.captures.len()) }
+    }
+
+    /// Where the captures begin.
+    #[inline]
+    pub(super) fn first_capture(self) -> *const Slot {
+        // SAFETY: one word past the header is inside the object or its end (invariant 1).
+        unsafe { self.object.add(1).cast() }
     }
 
     /// Whether it stands where Nix would have a thunk.

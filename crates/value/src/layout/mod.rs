@@ -12,7 +12,10 @@
 //! 5. Addresses fit in 48 bits (checked on allocation); those of code, shapes and builtins are multiples of 16 (their
 //!    types are aligned so).
 //! 6. A thunk with a stamp has one more slot, the first, for its result: its captures stay as they were.
+//! 7. The variables in a body's code have slots and captures below the counts that the body states: lowering numbers
+//!    them so (`crates/ir/src/scope.rs`), and debug builds check every access.
 
+mod activation;
 mod attrs;
 mod boxed;
 mod claim;
@@ -27,6 +30,7 @@ mod thunk;
 mod waits;
 mod word;
 
+pub use activation::Activation;
 pub use attrs::{Attrs, AttrsBuilder};
 pub use function::{Closure, Function, PartialApp};
 pub use heap::heap_bytes;

@@ -4,6 +4,7 @@
 use super::{Value, header, header_count, header_low, heap, kind, word::tag};
 use crate::Context;
 use crate::context::ContextSet;
+use firn_source::Symbol;
 
 /// A string value.
 #[derive(Clone, Copy)]
@@ -20,6 +21,8 @@ unsafe impl Sync for Str {}
 const HAS_CONTEXT: u8 = 1;
 /// The header's count: the address of the bytes stands in their place.
 const SHARED: u8 = 2;
+/// The header's count: the number of the symbol of these bytes follows, where other strings have their context.
+const NAMED: u8 = 4;
 /// Shorter parts of strings are copied: that takes no more memory and keeps them close.
 const SHARE_FROM: usize = 24;
 
@@ -42,11 +45,39 @@ pub(super) fn lay_out<'a>(
         for part in parts {
             // An iterator that gives more the second time must not write past the end.
             assert!(part.len() <= end.offset_from_unsigned(at));
-            at.copy_from_nonoverlapping(part.as_ptr(), part.len());
+            copy(part, at);
             at = at.add(part.len());
         }
     }
     object
+}
+
+/// Copies bytes to `to`, which must have room for them.
+// PERF: most parts of strings are short, where a call of `memcpy` costs more than the copying.
+#[inline(always)]
+unsafe fn copy(from: &[u8], to: *mut u8) {
+    let (source, len) = (from.as_ptr(), from.len());
+    // SAFETY: both ends of a part of at least 8 (4) bytes can be moved as words, which may overlap; otherwise bytes.
+    unsafe {
+        match len {
+            8..=16 => {
+                let (first, last) = (source.cast::<u64>().read_unaligned(), source.add(len - 8).cast::<u64>().read_unaligned());
+                to.cast::<u64>().write_unaligned(first);
+                to.add(len - 8).cast::<u64>().write_unaligned(last);
+            }
+            4..8 => {
+                let (first, last) = (source.cast::<u32>().read_unaligned(), source.add(len - 4).cast::<u32>().read_unaligned());
+                to.cast::<u32>().write_unaligned(first);
+                to.add(len - 4).cast::<u32>().write_unaligned(last);
+            }
+            1..4 => {
+                to.write(source.read());
+                to.add(len / 2).write(source.add(len / 2).read());
+                to.add(len - 1).write(source.add(len - 1).read());
+            }
+            _ => to.copy_from_nonoverlapping(source, len),
+        }
+    }
 }
 
 impl Value {
@@ -58,6 +89,21 @@ impl Value {
     /// A string made of parts, copied once.
     pub fn string_of<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone, context: Context) -> Value {
         Value::from_ptr(lay_out(kind::STRING, context.as_set(), parts), tag::STRING)
+    }
+}
+
+impl Value {
+    /// The string of a symbol's name, which remembers the symbol.
+    pub(crate) fn named(symbol: Symbol) -> Value {
+        let bytes = symbol.as_bytes();
+        let object = heap::alloc(2 + bytes.len().div_ceil(8));
+        // SAFETY: the allocation holds the header, the symbol's number and the bytes (invariant 1).
+        unsafe {
+            object.write(header(kind::STRING, NAMED, bytes.len() as u64));
+            object.add(1).write(u64::from(symbol.id()));
+            copy(bytes, object.add(2).cast());
+        }
+        Value::from_ptr(object, tag::STRING)
     }
 }
 
@@ -78,7 +124,7 @@ impl Str {
     pub fn bytes(self) -> &'static [u8] {
         let head = self.head();
         let count = header_count(head);
-        let lead = 1 + (count & HAS_CONTEXT) as usize;
+        let lead = 1 + usize::from(count & (HAS_CONTEXT | NAMED) != 0);
         // SAFETY: laid out by `lay_out` with this lead and length, or by `slice` with the address of as many bytes that
         // live for ever (invariants 1, 2, 3).
         unsafe {
@@ -88,6 +134,23 @@ impl Str {
             }
             std::slice::from_raw_parts(first.cast(), header_low(head) as usize)
         }
+    }
+
+    /// The bytes of a string without context.
+    #[inline]
+    pub fn plain_bytes(self) -> Option<&'static [u8]> {
+        (header_count(self.head()) & HAS_CONTEXT == 0).then(|| self.bytes())
+    }
+
+    /// The symbol of the bytes.
+    // PERF: names that came out of a set (`attrNames`, `mapAttrs`) know their symbol: no hashing, no search.
+    #[inline]
+    pub fn symbol(self) -> Symbol {
+        if header_count(self.head()) & NAMED == 0 {
+            return Symbol::intern(self.bytes());
+        }
+        // SAFETY: the count says that a word with the symbol's number follows the header.
+        Symbol::of_id(unsafe { self.object.add(1).read() } as u32)
     }
 
     /// The context.
@@ -147,7 +210,6 @@ impl std::fmt::Debug for Str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firn_source::Symbol;
 
     #[test]
     fn slices_of_slices_keep_bytes_and_contexts() {

@@ -8,7 +8,7 @@ use super::claim::Head;
 use super::perturb;
 use super::waits::Waits;
 use super::header::{STAMP, stamp_number};
-use super::{Production, Slot, Stamp, Value, heap, kind, word::tag};
+use super::{Activation, Production, Slot, Stamp, Value, heap, kind, word::tag};
 use super::{header, header_address, header_count, header_kind, header_low, header_of, header_payload, header_stamp, with_kind};
 use crate::{Body, Error};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -94,6 +94,32 @@ impl Thunk {
             object.write(head);
             &*object.cast::<Thunk>()
         }
+    }
+
+    /// A suspended body with what it captures of its surroundings.
+    #[inline]
+    pub fn capture(body: &'static Body, frame: Activation<'_>) -> Value {
+        let stamp = heap::stamp();
+        let head = header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64) | stamp;
+        let count = body.captures.len();
+        // SAFETY: the allocation holds the header and a slot for each capture, at least one (invariant 1), and one more
+        // before them if there is a stamp (invariant 6).
+        let object = unsafe {
+            let (object, first) = if stamp == 0 {
+                let object = heap::alloc(1 + count.max(1));
+                (object, object.add(1))
+            } else {
+                let object = heap::alloc(2 + count);
+                object.add(1).write(head);
+                (object, object.add(2))
+            };
+            object.write(head);
+            for (i, &var) in body.captures.iter().enumerate() {
+                first.add(i).write(frame.get(var).0);
+            }
+            object
+        };
+        Value::from_ptr(object, tag::THUNK)
     }
 
     /// The captures of a thunk that was made for `body` and has not begun, to be filled in; empty otherwise.

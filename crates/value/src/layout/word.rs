@@ -113,6 +113,12 @@ impl Value {
         if self.tag() == tag::BOXED { boxed::as_int(self) } else { None }
     }
 
+    /// Whether it is null or a Boolean.
+    #[inline]
+    pub fn is_immediate(self) -> bool {
+        self.tag() == tag::IMMEDIATE
+    }
+
     /// The integer, if it is a small one: a single test on the common path.
     #[inline]
     pub fn as_small_int(self) -> Option<i64> {
