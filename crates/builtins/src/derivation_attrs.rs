@@ -4,7 +4,7 @@
 
 use crate::json::value_to_json;
 use crate::store::eval_error;
-use firn_eval::{Coercion, Error, ErrorKind, Machine, Result, color_bytes, colored, missing_feature, store_error};
+use firn_eval::{Coercion, Error, ErrorKind, Machine, Result, Walk, color_bytes, colored, missing_feature, store_error};
 use firn_source::{Pos, Symbol};
 use firn_store::content_address::Method;
 use firn_store::derivation::Derivation;
@@ -66,6 +66,7 @@ impl<'m> Draft<'m> {
         } else {
             self.drv.env = Env::with_capacity(set.len() + 1, 64 * set.len());
         }
+        self.machine.offer(set.iter_by_name().map(|(_, _, cell)| cell), Walk::Input);
         for (name, pos, value) in set.iter_by_name() {
             if name.as_bytes() != b"__ignoreNulls" {
                 self.read_attribute(name, value, ignore_nulls).map_err(|e| self.in_attribute(e, name, pos))?;

@@ -36,6 +36,13 @@ fn tables() -> impl Iterator<Item = &'static Builtin> {
     .flatten()
 }
 
+/// Every builtin of this room, those behind experimental features too.
+#[cfg(test)]
+pub(crate) fn all() -> impl Iterator<Item = &'static Builtin> {
+    let gated = [crate::fetch_tree::GATED, crate::fetch_closure::GATED, crate::output_of::GATED];
+    tables().chain(gated.into_iter().flatten())
+}
+
 /// Builtins whose global name has no `__` in front.
 const UNPREFIXED: [&str; 18] = [
     "abort", "baseNameOf", "break", "derivationStrict", "dirOf", "fetchGit", "fetchMercurial", "fetchTarball", "fetchTree",

@@ -4,7 +4,7 @@
 //! evaluated, because Nix makes a document first and prints it then.
 
 use firn_eval::{
-    Builtin, Coercion, Error, ErrorKind, Machine, Pieces, Result, color_bytes, colored, colored_name, evaluated_value,
+    Builtin, Coercion, Error, ErrorKind, Machine, Pieces, Result, Walk, color_bytes, colored, colored_name, evaluated_value,
     show_type,
 };
 use firn_source::{Pos, Symbol};
@@ -99,6 +99,9 @@ impl Writer<'_> {
 
     fn list(&mut self, value: Value, pos: Pos) -> Result<()> {
         self.out.push(b'[');
+        if self.strict {
+            self.machine.offer(value.as_list().into_iter().flat_map(|list| list.iter()), Walk::Json);
+        }
         for (i, item) in value.as_list().into_iter().flat_map(|list| list.iter()).enumerate() {
             if i > 0 {
                 self.out.push(b',');
@@ -127,6 +130,9 @@ impl Writer<'_> {
             return self.write(out_path, false, pos);
         }
         self.out.push(b'{');
+        if self.strict {
+            self.machine.offer(set.iter_by_name().map(|(_, _, cell)| cell), Walk::Json);
+        }
         for (i, (name, pos, cell)) in set.iter_by_name().enumerate() {
             if i > 0 {
                 self.out.push(b',');

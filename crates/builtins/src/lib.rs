@@ -11,6 +11,7 @@ mod derivation;
 mod derivation_attrs;
 mod derivation_json;
 mod derivation_outputs;
+mod docs;
 mod fetch_closure;
 mod fetch_mercurial;
 mod fetch_tree;
@@ -37,6 +38,7 @@ mod types;
 mod versions;
 mod xml;
 
+pub use docs::documentation;
 pub use fetch_tree::fetch_final_tree;
 pub use fetched::{
     FlakeEntry, Moment, attach_fetcher, attach_flake_entries, fetch_entry, fetch_error, fetch_input, fetcher, tree_attrs,

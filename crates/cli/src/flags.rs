@@ -127,6 +127,19 @@ impl Flags {
         Ok(true)
     }
 
+    /// How many threads evaluate: what `--cores` says, where 0 stands for all processors; one if it is not given.
+    ///
+    /// The setting of that name is the builders' and not looked at, but a user who types the flag means the program.
+    pub fn evaluation_cores(&self) -> usize {
+        let given = self.overrides.iter().rev().find(|given| given.name == "cores" && !given.by_option);
+        let number = given.and_then(|given| std::str::from_utf8(&given.value).ok()?.trim().parse().ok());
+        match number {
+            None => 1,
+            Some(0) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            Some(cores) => cores,
+        }
+    }
+
     fn argument(&mut self, [name, value]: [Vec<u8>; 2], make: fn(Vec<u8>) -> Argument) {
         self.arguments.insert(name, make(value));
     }

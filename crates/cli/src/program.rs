@@ -1,7 +1,7 @@
 //! The program: which tool it is called as, the thread it runs on, and how it ends.
 
 use crate::arguments::{Word, Words};
-use crate::commands::{compare, eval, flake, help, instantiate, jobs};
+use crate::commands::{compare, eval, flake, help, instantiate, jobs, repl};
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::log::Log;
@@ -143,6 +143,10 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
                 jobs::run(invocation, words, flags)
             }
             (b"eval", _) => eval::run(invocation, words, flags),
+            (b"repl", _) => {
+                invocation.called.extend_from_slice(b" repl");
+                repl::run(invocation, words, flags)
+            }
             (b"flake", _) => {
                 invocation.called.extend_from_slice(b" flake");
                 flake::run(invocation, words, flags)

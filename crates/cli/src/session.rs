@@ -6,7 +6,7 @@ use crate::flags::{Argument, Flags};
 use crate::log::Log;
 use crate::settings::{Resolved, host_failure};
 use crate::stores::{self, Opened};
-use firn_eval::{Machine, Shared};
+use firn_eval::{Ahead, Machine, Shared};
 use firn_host::fetch::Fetcher;
 use firn_host::{
     AbsPath, EntrySource, Found, Host, HostError, Mode, Mounted, PseudoUrl, RealHost, RealWorld, Restricted, Store,
@@ -53,9 +53,20 @@ impl EntrySource for Entries<'_> {
 
 impl Session {
     /// Makes the machine.
-    pub fn start(host: &Arc<RealHost>, flags: &Flags, mut resolved: Resolved, log: &Arc<Log>) -> Result<Session, Failure> {
+    pub fn start(host: &Arc<RealHost>, flags: &Flags, resolved: Resolved, log: &Arc<Log>) -> Result<Session, Failure> {
+        Session::start_with(host, flags, resolved, log, None)
+    }
+
+    /// As [`Session::start`], with the store of an earlier session: what values of that one name is in there.
+    pub fn start_with(
+        host: &Arc<RealHost>,
+        flags: &Flags,
+        mut resolved: Resolved,
+        log: &Arc<Log>,
+        store: Option<Arc<dyn Store>>,
+    ) -> Result<Session, Failure> {
         log.set_full_traces(resolved.eval.show_trace);
-        let Opened { store, host } = stores::open(host, &mut resolved, flags.verbosity, log)?;
+        let Opened { store, host } = stores::open(host, &mut resolved, flags.verbosity, log, store)?;
         // Fetched trees are seen at their store paths, whether or not a store has them.
         let host: Arc<dyn Host> = Arc::new(Mounted::new(host));
         let fence = fenced(&host, &resolved, log)?;
@@ -81,6 +92,17 @@ impl Session {
         session.arguments = session.automatic_arguments(flags)?;
         crate::lock_flags::override_flakes(&session, &flags.override_flakes)?;
         Ok(session)
+    }
+
+    /// Lets other threads evaluate ahead of the machine where `--cores` asks for more than one.
+    pub fn evaluate_ahead(&mut self, flags: &Flags) -> Result<(), Failure> {
+        let cores = flags.evaluation_cores();
+        if cores > 1 {
+            let started = Ahead::start(&self.machine.shared, cores - 1, crate::program::STACK);
+            let failed = |error| Failure::error(format!("cannot start a thread: {error}"));
+            self.machine.ahead = Some(started.map_err(failed)?);
+        }
+        Ok(())
     }
 
     fn automatic_arguments(&self, flags: &Flags) -> Result<Attrs, Failure> {

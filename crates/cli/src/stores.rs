@@ -17,15 +17,24 @@ pub struct Opened {
     pub host: Arc<dyn Host>,
 }
 
-/// Finds the store of the run. A store named with another directory (`?store=`) changes the settings of evaluation.
-pub fn open(host: &Arc<RealHost>, resolved: &mut Resolved, verbosity: i32, log: &Arc<Log>) -> Result<Opened, Failure> {
+/// Finds the store of the run. A store named with another directory (`?store=`) changes the settings of evaluation. One
+/// that is open already is used as it is.
+pub fn open(
+    host: &Arc<RealHost>,
+    resolved: &mut Resolved,
+    verbosity: i32,
+    log: &Arc<Log>,
+    earlier: Option<Arc<dyn Store>>,
+) -> Result<Opened, Failure> {
     let host: Arc<dyn Host> = host.clone();
     let here = host.current_dir().map_err(host_failure)?;
     let reference = StoreReference::parse(resolved.store.as_deref().unwrap_or(b"auto"), &here).map_err(failed)?;
     let dir = StoreDir::new(resolved.eval.store_dir.as_bytes()).map_err(failed)?;
     let places = reference.places(&*host, &dir).map_err(failed)?;
     resolved.eval.store_dir = String::from_utf8_lossy(places.dir.as_bytes()).into_owned();
-    let (store, places): (Arc<dyn Store>, _) = if resolved.writes == Writes::Never || reference.kind == StoreKind::Dummy
+    let (store, places): (Arc<dyn Store>, _) = if let Some(earlier) = earlier {
+        (earlier, places)
+    } else if resolved.writes == Writes::Never || reference.kind == StoreKind::Dummy
     {
         (Arc::new(EvalOnly::of_places(&places, host.clone()).map_err(failed)?), places)
     } else {

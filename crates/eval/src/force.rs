@@ -107,7 +107,7 @@ impl Machine {
                 ThunkState::Suspended => return self.force_thunk(thunk, pos),
                 // Another thread's claim is waited for, unless that thread waits for this one.
                 ThunkState::Claimed(owner) if owner == Thunk::this_thread() => return Err(infinite_recursion(pos)),
-                ThunkState::Claimed(owner) if thunk.wait(owner) => {}
+                ThunkState::Claimed(owner) if thunk.wait(owner, self.manner == Manner::Ahead) => {}
                 ThunkState::Claimed(_) if self.manner == Manner::Alone => return Err(infinite_recursion(pos)),
                 ThunkState::Claimed(_) => return Err(postponed()),
             }
@@ -133,7 +133,12 @@ pub fn place_of(cell: Value) -> Pos {
         if let Some(thunk) = value.as_thunk() {
             match (thunk.applied_function(), thunk.forced()) {
                 (Some(function), _) | (None, Some(function)) => value = function,
-                (None, None) => return Pos::NONE,
+                // Another thread works on it: what it is for this one shows when that is over.
+                (None, None) => match thunk.state() {
+                    ThunkState::Claimed(owner) if owner != Thunk::this_thread() && thunk.wait(owner, true) => {}
+                    ThunkState::Forced(_) => {}
+                    _ => return Pos::NONE,
+                },
             }
             continue;
         }

@@ -8,6 +8,17 @@ use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::{Origin, Pos, SourceFile, Symbol};
 use firn_value::{Attrs, Constants, Error, ErrorKind, Result, Value};
 
+/// What a text is that may be a row of bindings.
+#[derive(Debug)]
+pub enum Bindings {
+    /// One; the program gives the set of them.
+    Set(&'static Program<Value>),
+    /// The beginning of one.
+    Incomplete,
+    /// Something else.
+    None,
+}
+
 impl Machine {
     /// The value of the file that a path means (a directory means its `default.nix`).
     pub fn import(&self, path: &AbsPath, pos: Pos) -> Result<Value> {
@@ -91,28 +102,51 @@ impl Machine {
         firn_ir::check_names(ast, &*self.shared).map_err(|e| Error::new(ErrorKind::UndefinedVar, e.message).at(e.pos))
     }
 
-    fn lowered(&self, ast: &firn_syntax::Ast, scope: &[Symbol]) -> Result<&'static Program<Value>> {
+    /// Lowers a tree whose variables may be those of `scope`.
+    pub fn lowered(&self, ast: &firn_syntax::Ast, scope: &[Symbol]) -> Result<&'static Program<Value>> {
         firn_ir::lower(ast, scope, &*self.shared, &mut Constants)
             .map_err(|e| Error::new(ErrorKind::UndefinedVar, e.message).at(e.pos))
     }
 
     /// Parses a registered text.
     pub fn parse(&self, file: &'static SourceFile, base: &AbsPath) -> Result<firn_syntax::Ast> {
+        let ast = self.at_home(|home| firn_syntax::parse(file, base.as_bytes(), home, self.settings().syntax));
+        let ast = ast.map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))?;
+        self.warn_of(&ast)?;
+        Ok(ast)
+    }
+
+    /// Reads a registered text as a row of bindings over `scope`; `closed` reads it as if a semicolon followed.
+    pub fn bindings(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol], closed: bool) -> Result<Bindings> {
+        let syntax = self.settings().syntax;
+        match self.at_home(|home| firn_syntax::parse_bindings(file, base.as_bytes(), home, syntax, closed)) {
+            Ok(ast) => {
+                self.warn_of(&ast)?;
+                self.lowered(&ast, scope).map(Bindings::Set)
+            }
+            Err(firn_syntax::NoBindings::Incomplete) => Ok(Bindings::Incomplete),
+            Err(firn_syntax::NoBindings::Other(_)) => Ok(Bindings::None),
+        }
+    }
+
+    /// What `~` stands for while something is parsed.
+    fn at_home<T>(&self, parse: impl FnOnce(firn_syntax::Home<'_>) -> T) -> T {
         let home = self.host().home();
-        let home = match &home {
+        parse(match &home {
             _ if self.settings().pure_eval => firn_syntax::Home::Pure,
             Ok(dir) => firn_syntax::Home::Dir(dir),
             Err(_) => firn_syntax::Home::Dir(b"/homeless-shelter"),
-        };
-        let ast = firn_syntax::parse(file, base.as_bytes(), home, self.settings().syntax)
-            .map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))?;
+        })
+    }
+
+    fn warn_of(&self, ast: &firn_syntax::Ast) -> Result<()> {
         for warning in ast.warnings() {
             let diagnostic = Diagnostic { pos: warning.pos, ..Diagnostic::message(Level::Warning, &warning.message) };
             // NIX: only warnings that name a place have their lines aligned.
             let text = if warning.pos.is_some() { diagnostic.render(false) } else { diagnostic.unaligned() };
             self.log(&[text.as_slice(), b"\n"].concat())?;
         }
-        Ok(ast)
+        Ok(())
     }
 
     /// The value of an expression given as text.

@@ -4,6 +4,7 @@
 //! captures) and gives a value in weak head normal form; `delay` takes code in delayed position and gives a cell
 //! without evaluating anything. The machine knows no builtin by name: they come as a table.
 
+mod ahead;
 mod attr_path;
 mod attrs;
 mod auto_call;
@@ -29,6 +30,7 @@ mod stack;
 mod stats;
 mod store_path;
 
+pub use ahead::{Ahead, Walk};
 pub use attr_path::parse as parse_attr_path;
 pub use call::own_cell;
 pub use coerce::{Coercion, Pieces};
@@ -36,6 +38,7 @@ pub use context::{context_elements, context_of, store_error};
 pub use errors::{color_bytes, colored, colored_name, missing_feature, show_type};
 pub use firn_value::{Error, ErrorKind, Result};
 pub use force::place_of;
+pub use import::Bindings;
 pub use machine::{Builtin, Machine, Manner, PrimopFn, Shared};
 pub use names::Names;
 pub use packages::Package;

@@ -123,6 +123,8 @@ pub struct Machine {
     pub(crate) max_depth: u32,
     pub(crate) show_trace: bool,
     pub(crate) manner: Manner,
+    /// Helpers that evaluate ahead of this machine, if there are any.
+    pub ahead: Option<Arc<crate::Ahead>>,
 }
 
 impl Shared {
@@ -171,6 +173,11 @@ impl Shared {
         self.globals.insert(Symbol::from(name), value);
     }
 
+    /// The names of all global variables, in no particular order.
+    pub fn global_names(&self) -> impl Iterator<Item = Symbol> + '_ {
+        self.globals.keys().copied()
+    }
+
     /// The value of a global variable.
     pub fn get_global(&self, name: &str) -> Option<Value> {
         self.globals.get(&Symbol::from(name)).copied()
@@ -198,7 +205,7 @@ impl Machine {
     pub fn in_manner(shared: Arc<Shared>, manner: Manner) -> Machine {
         let (max_depth, show_trace) = (shared.settings.max_call_depth, shared.settings.show_trace);
         let (stats, depth, stack_limit) = (Stats::default(), Cell::new(0), Cell::new(usize::MAX));
-        Machine { shared, stats, depth, stack_limit, max_depth, show_trace, manner }
+        Machine { shared, stats, depth, stack_limit, max_depth, show_trace, manner, ahead: None }
     }
 
     /// Settings in force.

@@ -1,7 +1,7 @@
 //! Finding the derivations in a value, as `nix-instantiate` and `nix-env` do: sets are searched one level deep, and deeper
 //! where `recurseForDerivations` says so; lists are searched all the way.
 
-use crate::{Machine, colored, place_of};
+use crate::{Machine, Walk, colored, place_of};
 use firn_source::{Pos, Symbol};
 use firn_value::{Attrs, Error, ErrorKind, Result, Value};
 use hashbrown::HashSet;
@@ -103,11 +103,14 @@ impl Search<'_> {
         }
         if let Some(set) = value.as_attrs() {
             let combine = set.has(Symbol::from("_combineChannels"));
+            let named = set.iter_by_name().filter(|(name, _, _)| is_package_name(name.as_bytes()));
+            self.machine.offer(named.map(|(_, _, cell)| cell), Walk::Package);
             for (name, pos, cell) in set.iter_by_name().filter(|(name, _, _)| is_package_name(name.as_bytes())) {
                 self.attribute(cell, combine)
                     .map_err(|e| e.trace(pos, format!("while evaluating the attribute '{}'", colored(name))))?;
             }
         } else if let Some(list) = value.as_list() {
+            self.machine.offer(list.iter(), Walk::Package);
             for item in list.iter() {
                 if self.one(item)? {
                     self.all(item)?;

@@ -2,7 +2,7 @@
 //! error messages ([`print_value`]).
 
 use crate::force::place_of;
-use crate::Machine;
+use crate::{Machine, Walk};
 use firn_source::{Location, Origin};
 use firn_text::literal;
 use firn_value::{Attrs, Error, ErrorKind, Function, List, Result, ThunkState, Value};
@@ -232,6 +232,9 @@ impl Printer<'_> {
         if self.options.max_attrs != usize::MAX {
             sorted.sort_by_key(|(name, _, _)| !matches!(name.as_bytes(), b"type" | b"_type"));
         }
+        if self.options.force && self.options.max_attrs == usize::MAX && self.options.max_depth == usize::MAX {
+            self.machine.offer(sorted.iter().map(|(_, _, cell)| *cell), Walk::Print);
+        }
         let pretty = self.is_pretty(&sorted.iter().map(|e| e.2).collect::<Vec<_>>())?;
         for (shown, (name, _, cell)) in sorted.iter().enumerate() {
             self.space(pretty);
@@ -290,6 +293,9 @@ impl Printer<'_> {
         }
         self.indent += self.options.indent;
         self.out.push(b'[');
+        if self.options.force && self.options.max_items == usize::MAX && self.options.max_depth == usize::MAX {
+            self.machine.offer(list.iter(), Walk::Print);
+        }
         let pretty = self.is_pretty(&list.iter().take(2).collect::<Vec<_>>())?;
         for (shown, item) in list.iter().enumerate() {
             self.space(pretty);
@@ -435,11 +441,13 @@ impl Machine {
         }
         let value = self.force(cell, pos)?;
         if let Some(set) = value.as_attrs() {
+            self.offer(set.iter().map(|(_, _, cell)| cell), Walk::Strict);
             for (name, pos, cell) in set.iter() {
                 self.force_all(cell, seen)
                     .map_err(|e| e.trace(pos, format!("while evaluating the attribute '{}'", crate::colored_name(name))))?;
             }
         } else if let Some(list) = value.as_list() {
+            self.offer(list.iter(), Walk::Strict);
             for (i, item) in list.iter().enumerate() {
                 self.force_all(item, seen).map_err(|e| {
                     e.trace(firn_source::Pos::NONE, format!("while evaluating list element at index {}", crate::colored(i)))

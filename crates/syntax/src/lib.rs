@@ -16,5 +16,5 @@ mod token;
 
 pub use ast::{Ast, Expr, ExprId};
 pub use error::ParseError;
-pub use parse::{Features, Home, Lint, MAX_NESTING, parse};
+pub use parse::{Features, Home, Lint, MAX_NESTING, NoBindings, parse, parse_bindings};
 pub use print::{print, print_expr};

@@ -84,9 +84,9 @@ impl House {
                 kind::FAILED => return End::Failed,
                 kind::CLAIMED => {
                     let owner = Head::owner(head).expect("a claimed header names its owner");
-                    if owner == me || !self.waits.wait(Arc::clone(&cell.head), owner, me) {
-                        // Infinite recursion: a lasting error.
-                        return End::Failed;
+                    if owner == me || !self.waits.wait(Arc::clone(&cell.head), owner, me, gives_way(me)) {
+                        // Infinite recursion: a lasting error, except for one who evaluates ahead of others.
+                        return if gives_way(me) { End::Interrupted } else { End::Failed };
                     }
                 }
                 _ if cell.head.claim(head, me, true) => return self.finish(cell, head, run()),
@@ -110,6 +110,11 @@ impl House {
         }
         end
     }
+}
+
+/// Threads that evaluate ahead of others.
+fn gives_way(thread: u32) -> bool {
+    thread >= 10
 }
 
 /// Explores the interleavings; `preemptions` bounds how often a thread is interrupted where it need not be.
@@ -207,5 +212,30 @@ fn a_wait_that_is_over_is_no_part_of_a_circle() {
         assert_eq!(chain(&house, 1, &[1, 0]), End::Value(1));
         assert_eq!(other.join().unwrap(), End::Value(1));
         assert_eq!((house.cells[0].runs(), house.cells[1].runs()), (1, 1));
+    });
+}
+
+#[test]
+fn who_gives_way_leaves_the_answer_to_the_other() {
+    explore(None, || {
+        let house = House::new();
+        let helper = beside(&house, 12, |house, me| chain(house, me, &[1, 0, 1]));
+        assert_eq!(chain(&house, 1, &[0, 1, 0]), End::Failed);
+        // A helper that begins late finds the failure.
+        assert!(matches!(helper.join().unwrap(), End::Interrupted | End::Failed));
+        assert_eq!(house.force(1, 1, &|| End::Value(1)), End::Failed);
+    });
+}
+
+#[test]
+fn two_who_give_way_leave_the_answer_to_the_third() {
+    explore(Some(2), || {
+        let house = House::new();
+        let helpers = [
+            beside(&house, 12, |house, me| chain(house, me, &[1, 2, 0, 1])),
+            beside(&house, 13, |house, me| chain(house, me, &[2, 0, 1, 2])),
+        ];
+        assert_eq!(chain(&house, 1, &[0, 1, 2, 0]), End::Failed);
+        helpers.map(|helper| assert!(matches!(helper.join().unwrap(), End::Interrupted | End::Failed)));
     });
 }

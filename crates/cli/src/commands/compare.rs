@@ -15,7 +15,7 @@ use crate::settings::{self, host_failure};
 use crate::statistics;
 use answer::{Answered, answer, attributes};
 use explain::Explainer;
-use firn_eval::{Machine, Result as EvalResult, Stats};
+use firn_eval::{Machine, Manner, Result as EvalResult, Stats};
 use firn_source::{Pos, Symbol};
 use firn_source::terminal::filter_escapes;
 use firn_value::{Attrs, Value};
@@ -147,7 +147,7 @@ impl Typed {
             for index in 0..threads {
                 let (send, next, shared) = (send.clone(), &next, Arc::clone(&session.machine.shared));
                 let arguments = session.arguments;
-                let work = move || ask_all(Machine::new(shared), root, arguments, questions, next, &send);
+                let work = move || ask_all(Machine::in_manner(shared, Manner::Beside), root, arguments, questions, next, &send);
                 let thread = std::thread::Builder::new().name(format!("firn {index}")).stack_size(STACK);
                 let started = thread.spawn_scoped(scope, work);
                 workers.push(started.map_err(|e| Failure::error(format!("cannot start a thread: {e}")))?);

@@ -59,7 +59,8 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     if typed.file.is_none() && typed.expression.is_none() {
         let named = typed.installable.clone().unwrap_or_else(|| b".".to_vec());
         let opening = Opening { flags: &mut flags, locks: &typed.locks, allow_missing: false };
-        let opened = opening.open(invocation, &named)?;
+        let mut opened = opening.open(invocation, &named)?;
+        opened.session.evaluate_ahead(&flags)?;
         let value = opened.value().and_then(|value| typed.applied(&opened.session, value));
         return typed.finish(invocation, &opened.session, value.map(|value| (value, Pos::NONE)));
     }
@@ -69,7 +70,8 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     if typed.file.is_some() && resolved.pure_by_name && resolved.eval.pure_eval {
         return Err(Failure::Usage(b"'--file' is not compatible with '--pure-eval'".to_vec()));
     }
-    let session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
+    let mut session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
+    session.evaluate_ahead(&flags)?;
     let value = typed.value(&session);
     typed.finish(invocation, &session, value)
 }

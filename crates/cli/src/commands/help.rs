@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::program::Invocation;
 
 /// The version of Nix whose language and tools firn gives.
-const NIX_VERSION: &str = "2.35.2";
+pub(crate) const NIX_VERSION: &str = "2.35.2";
 
 const OVERVIEW: &str = "\
 firn evaluates the Nix language.
@@ -16,6 +16,7 @@ Commands:
   instantiate   print values, syntax trees or derivations, as nix-instantiate does
   eval          print the value of an expression or file, as nix eval does
   jobs          print a line of JSON for every derivation in a set, as nix-eval-jobs does
+  repl          evaluate expressions as you type them, as nix repl does
   compare       show where derivations differ from those that a list names
   flake         tell about a flake: metadata, show, lock, update
   help          show this text, or that of a command
@@ -29,6 +30,7 @@ Flags of every command:
   --option NAME VALUE         set a setting, as nix.conf would
   --NAME VALUE, --NAME        the same: every setting is a flag, with --no-NAME for
   --no-NAME, --extra-NAME       switches and --extra-NAME for lists
+  --cores N                   evaluate on N threads (eval, instantiate); 0 is as many as there are processors
   --impure                    allow what pure evaluation refuses
   --show-trace                show the whole trace of an error
   -v, --quiet                 say more, say less
@@ -172,6 +174,29 @@ Examples:
   firn jobs --force-recurse --meta --shard 2/8 -E 'import <nixpkgs> { }'
 ";
 
+const REPL: &str = "\
+firn repl evaluates expressions as you type them, as nix repl does.
+
+Usage: firn repl [FLAG…] [FLAKE…]
+       firn repl (--file FILE | --expr EXPR) [FLAG…] [PATH…]
+
+The attributes of what is named are variables from the start. `name = expression` defines more. Lines that are not complete
+go on in the next. Tab completes variables, attributes and files; earlier lines are kept from one conversation to the
+next. :? lists the commands.
+
+Flags:
+  -f, --file FILE        a file; `<name>` is looked up in the search path
+  --expr EXPR            an expression
+
+Flags of every command are listed by firn --help.
+
+Examples:
+  firn repl
+  firn repl --file '<nixpkgs>'
+  firn repl .
+  echo 'builtins.attrNames { a = 1; }' | firn repl
+";
+
 const COMPARE: &str = "\
 firn compare evaluates the attributes of a list in one process and shows where they differ from the list.
 
@@ -224,6 +249,11 @@ pub fn jobs(invocation: &mut Invocation) -> Result<(), Failure> {
     print(invocation, JOBS)
 }
 
+/// What `repl` does.
+pub fn repl(invocation: &mut Invocation) -> Result<(), Failure> {
+    print(invocation, REPL)
+}
+
 /// What `eval` does.
 pub fn eval(invocation: &mut Invocation) -> Result<(), Failure> {
     print(invocation, EVAL)
@@ -243,6 +273,7 @@ pub fn topic(invocation: &mut Invocation, mut words: Words) -> Result<(), Failur
         Some(Word::Argument(name)) if name == b"flake" => flake(invocation),
         Some(Word::Argument(name)) if name == b"compare" => compare(invocation),
         Some(Word::Argument(name)) if name == b"jobs" => jobs(invocation),
+        Some(Word::Argument(name)) if name == b"repl" => repl(invocation),
         Some(Word::Argument(name) | Word::Flag(name)) => Err(Failure::usage("'", &name, "' is not a recognised command")),
     }
 }

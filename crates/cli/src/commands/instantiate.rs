@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::settings;
 use crate::statistics;
 use crate::stores::failed;
-use firn_eval::{Coercion, place_of, print_ambiguous};
+use firn_eval::{Coercion, Walk, place_of, print_ambiguous};
 use firn_host::AbsPath;
 use firn_source::{Pos, SourceFile};
 use firn_value::Value;
@@ -71,7 +71,8 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let log = invocation.log.clone();
     flags.writes_at_once = true;
     let resolved = settings::resolve(&*invocation.host, &flags, false, &|text| log.warn(text))?;
-    let session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
+    let mut session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
+    session.evaluate_ahead(&flags)?;
     let mut command = Command { invocation, session: &session, typed: &typed, flags: &flags, roots: 0, warned: false };
     let done = command.all();
     // NIX: what was instantiated before a failure is in the store.
@@ -156,6 +157,16 @@ impl Command<'_> {
         let root = self.session.evaluate((file, base))?;
         if self.typed.attributes.is_empty() {
             return self.selected(b"", root);
+        }
+        if let Some(ahead) = machine.ahead.as_ref().filter(|_| self.typed.action == Action::Instantiate) {
+            for path in self.typed.attributes.iter().skip(1).rev().cloned() {
+                let arguments = self.session.arguments;
+                ahead.offer_task(move |machine| {
+                    if let Ok((cell, _)) = machine.find_along(&path, arguments, root) {
+                        machine.go_ahead(cell, Walk::Package);
+                    }
+                });
+            }
         }
         self.typed.attributes.iter().try_for_each(|path| self.selected(path, root))
     }

@@ -8,3 +8,4 @@ pub mod help;
 pub mod instantiate;
 pub mod jobs;
 mod render;
+pub mod repl;

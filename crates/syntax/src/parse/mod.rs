@@ -17,7 +17,7 @@ use crate::error::ParseError;
 use crate::expected;
 use crate::lex::{Lexed, lex};
 use crate::names::Names;
-use crate::token::{Kind, Token};
+use crate::token::{Form, Kind, Token};
 use binds::Sets;
 use firn_source::{Pos, SourceFile, Symbol};
 use std::cell::RefCell;
@@ -66,11 +66,62 @@ pub fn parse(
     home: Home<'_>,
     features: Features,
 ) -> Result<Ast, ParseError> {
+    parse_tokens(file, base_path, home, features, |_| ()).map_err(|(failure, _)| *failure)
+}
+
+/// Why a text is not a row of bindings.
+#[derive(Debug)]
+pub enum NoBindings {
+    /// It may become one when more is typed.
+    Incomplete,
+    /// It is something else.
+    Other(ParseError),
+}
+
+/// Parses a row of bindings (`a = 1; inherit b;`) as the set that holds them, for the REPL. `closed` reads the text as if a
+/// semicolon followed.
+pub fn parse_bindings(
+    file: &'static SourceFile,
+    base_path: &[u8],
+    home: Home<'_>,
+    features: Features,
+    closed: bool,
+) -> Result<Ast, NoBindings> {
+    let mut end = 0;
+    let embrace = |tokens: &mut Vec<Token>| {
+        let at = tokens.last().map_or(0, |token| token.start);
+        let eof = tokens.pop();
+        tokens.insert(0, Token { kind: Kind::LBrace, form: Form::Verbatim, start: 0, end: 0 });
+        if closed {
+            tokens.push(Token { kind: Kind::Semicolon, form: Form::Verbatim, start: at, end: at });
+        }
+        end = tokens.len();
+        tokens.push(Token { kind: Kind::RBrace, form: Form::Verbatim, start: at, end: at });
+        tokens.extend(eof);
+    };
+    match parse_tokens(file, base_path, home, features, embrace) {
+        // Whatever else begins and ends with braces is no row of bindings.
+        Ok(ast) if matches!(ast.nodes[ast.root.0 as usize], Expr::Attrs(_)) => Ok(ast),
+        Ok(_) => Err(NoBindings::Other(ParseError::new(Pos::NONE, "not a row of bindings"))),
+        Err((_, at)) if at >= end => Err(NoBindings::Incomplete),
+        Err((failure, _)) => Err(NoBindings::Other(*failure)),
+    }
+}
+
+/// Parses what `change` makes of the tokens; a failure is told with the index of its token.
+fn parse_tokens(
+    file: &'static SourceFile,
+    base_path: &[u8],
+    home: Home<'_>,
+    features: Features,
+    change: impl FnOnce(&mut Vec<Token>),
+) -> Result<Ast, (Box<ParseError>, usize)> {
     let Some(source) = file.text() else {
-        return Err(ParseError::new(file.pos(0), "the text is no longer there"));
+        return Err((Box::new(ParseError::new(file.pos(0), "the text is no longer there")), 0));
     };
     let scratch = SCRATCH.take();
-    let Lexed { tokens, error } = lex(file, &source, &features, scratch.tokens);
+    let Lexed { mut tokens, error } = lex(file, &source, &features, scratch.tokens);
+    change(&mut tokens);
     let mut ast = scratch.ast.unwrap_or_else(|| Ast::empty(file));
     ast.file = file;
     ast.text = source.clone();
@@ -98,12 +149,12 @@ pub fn parse(
         grown: hashbrown::HashMap::default(),
     };
     let result = parser.whole();
-    let Parser { names, tokens, sets, ids, parts, path, inherited, formals, ast, .. } = parser;
+    let Parser { names, tokens, sets, ids, parts, path, inherited, formals, ast, at, .. } = parser;
     names.give_back();
     SCRATCH.set(Scratch { tokens, sets, ids, parts, path, inherited, formals, ast: None }.cleared());
     match result {
         Ok(()) => Ok(ast),
-        Err(failure) => Err(*failure),
+        Err(failure) => Err((failure, at)),
     }
 }
 

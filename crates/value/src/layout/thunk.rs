@@ -333,10 +333,11 @@ impl Thunk {
         }
     }
 
-    /// Sleeps until thread `owner` has ended its claim. False when the two threads need each other: infinite recursion.
+    /// Sleeps until thread `owner` has ended its claim. False when the two threads need each other: infinite recursion, or,
+    /// for one that `gives_way`, something that others can do without it.
     #[cold]
-    pub fn wait(&'static self, owner: u32) -> bool {
-        WAITS.wait(&self.head, owner, Thunk::this_thread())
+    pub fn wait(&'static self, owner: u32, gives_way: bool) -> bool {
+        WAITS.wait(&self.head, owner, Thunk::this_thread(), gives_way)
     }
 
     /// The function of an application that has not begun; none if it is applied to nothing.

@@ -1,0 +1,136 @@
+//! What each builtin does, in a sentence: `:doc` in the REPL shows it.
+
+/// Name, arguments, sentence; sorted by name.
+const DOCS: &[(&str, &str, &str)] = &[
+    ("abort", "s", "Ends evaluation with the message s. `tryEval` does not catch it."),
+    ("add", "a b", "The sum of two numbers."),
+    ("addDrvOutputDependencies", "s", "The string s with the one derivation in its context taken with all that it depends on."),
+    ("addErrorContext", "s e", "The value e; if it fails, the message s is part of the trace."),
+    ("all", "f list", "Whether f gives true for every element."),
+    ("any", "f list", "Whether f gives true for some element."),
+    ("appendContext", "s set", "The string s with the elements of set added to its context."),
+    ("attrNames", "set", "The names in set, sorted."),
+    ("attrValues", "set", "The values in set, in the order of their names."),
+    ("baseNameOf", "path", "What follows the last slash."),
+    ("bitAnd", "a b", "The bits that both integers have."),
+    ("bitOr", "a b", "The bits that either integer has."),
+    ("bitXor", "a b", "The bits that exactly one of the integers has."),
+    ("break", "v", "The value v; where a debugger runs, it stops here."),
+    ("catAttrs", "name list", "The values of name in those sets of list that have it."),
+    ("ceil", "number", "The smallest integer that is not below number."),
+    ("compareVersions", "a b", "-1, 0 or 1: whether version a is older than, as new as, or newer than b."),
+    ("concatLists", "lists", "The lists one after another."),
+    ("concatMap", "f list", "The lists that f makes of the elements, one after another."),
+    ("concatStringsSep", "separator list", "The strings of list with separator between them."),
+    ("convertHash", "args", "A hash written in another format: `{ hash, toHashFormat, hashAlgo ? }`."),
+    ("deepSeq", "a b", "The value b, after everything in a was evaluated."),
+    ("derivation", "attrs", "A description of how to build something, with its store paths."),
+    ("derivationStrict", "attrs", "What `derivation` is made of: evaluates all attributes and gives the paths."),
+    ("dirOf", "path", "What precedes the last slash."),
+    ("div", "a b", "The quotient of two numbers; of integers, without fraction."),
+    ("elem", "x list", "Whether an element of list equals x."),
+    ("elemAt", "list n", "Element n of list, counted from zero."),
+    ("fetchClosure", "args", "A store path copied from a binary cache."),
+    ("fetchGit", "args", "The tree of a Git repository: a URL, or a set with `url`, `rev`, `ref` and more."),
+    ("fetchMercurial", "args", "The tree of a Mercurial repository."),
+    ("fetchTarball", "args", "The unpacked tree of an archive: a URL, or a set with `url` and `sha256`."),
+    ("fetchTree", "args", "The tree that a set like those in lock files, or a URL, names."),
+    ("fetchurl", "args", "A file: a URL, or a set with `url` and `sha256`."),
+    ("filter", "f list", "The elements for which f gives true."),
+    ("filterSource", "f path", "The tree at path without what f rejects, copied to the store."),
+    ("findFile", "search name", "Where the search path (a list of `{ prefix, path }`) has name."),
+    ("flakeRefToString", "set", "A flake reference in the form of a URL."),
+    ("floor", "number", "The largest integer that is not above number."),
+    ("foldl'", "f start list", "f applied to a running result and each element in turn, from the left, each time evaluated."),
+    ("fromJSON", "s", "The value that a JSON text stands for."),
+    ("fromTOML", "s", "The value that a TOML text stands for."),
+    ("functionArgs", "f", "The names of the attributes that f takes, each with whether it has a default."),
+    ("genList", "f n", "The list of f 0, f 1 and so on, n elements long."),
+    ("genericClosure", "args", "All that can be reached from `startSet` through `operator`, told apart by `key`."),
+    ("getAttr", "name set", "The value of name in set."),
+    ("getContext", "s", "The context of a string: store paths, and in what way the string depends on them."),
+    ("getEnv", "name", "The value of an environment variable; empty where there is none, and when evaluation is pure."),
+    ("getFlake", "ref", "The flake that ref names: its outputs, inputs and source."),
+    ("groupBy", "f list", "The elements in lists by the string that f gives for each."),
+    ("hasAttr", "name set", "Whether set has name."),
+    ("hasContext", "s", "Whether a string depends on store paths."),
+    ("hashFile", "type path", "The hash of a file, in base 16."),
+    ("hashString", "type s", "The hash of a string, in base 16."),
+    ("head", "list", "The first element."),
+    ("import", "path", "The value of the file at path, each file evaluated once."),
+    ("intersectAttrs", "a b", "The attributes of b whose names a has too."),
+    ("isAttrs", "e", "Whether e is a set."),
+    ("isBool", "e", "Whether e is a Boolean."),
+    ("isFloat", "e", "Whether e is a number with fraction."),
+    ("isFunction", "e", "Whether e is a function."),
+    ("isInt", "e", "Whether e is an integer."),
+    ("isList", "e", "Whether e is a list."),
+    ("isNull", "e", "Whether e is null."),
+    ("isPath", "e", "Whether e is a path."),
+    ("isString", "e", "Whether e is a string."),
+    ("length", "list", "How many elements list has."),
+    ("lessThan", "a b", "Whether a comes before b, as `<` compares."),
+    ("listToAttrs", "list", "A set of the elements' `name` and `value`; of equal names the first counts."),
+    ("map", "f list", "f applied to each element."),
+    ("mapAttrs", "f set", "f applied to each name and value."),
+    ("match", "regex s", "The groups of an extended regular expression that matches all of s, or null."),
+    ("mul", "a b", "The product of two numbers."),
+    ("outputOf", "drv output", "A placeholder for an output of a derivation that is itself built."),
+    ("parseDrvName", "s", "A name like `nix-2.35` as `{ name, version }`."),
+    ("parseFlakeRef", "s", "A flake reference as a set."),
+    ("partition", "f list", "The elements for which f gives true as `right`, the others as `wrong`."),
+    ("path", "args", "A tree copied to the store: `{ path, name ?, filter ?, recursive ?, sha256 ? }`."),
+    ("pathExists", "path", "Whether path exists."),
+    ("placeholder", "output", "A text that stands for an output's path in that derivation's own builder."),
+    ("readDir", "path", "What a directory holds: each name with its type."),
+    ("readFile", "path", "The contents of a file."),
+    ("readFileType", "path", "The type of a file: `regular`, `directory`, `symlink` or `unknown`."),
+    ("removeAttrs", "set list", "The set without the names in list."),
+    ("replaceStrings", "from to s", "The string s with each occurrence of a string in from replaced by the one in to at the same place."),
+    ("scopedImport", "scope path", "As import, with the attributes of scope as variables; evaluated each time."),
+    ("seq", "a b", "The value b, after a was evaluated."),
+    ("sort", "less list", "The list sorted; equal elements keep their order."),
+    ("split", "regex s", "The parts of s between matches of an extended regular expression, and the groups of each match."),
+    ("splitVersion", "s", "The parts of a version."),
+    ("storePath", "path", "A path in the store that exists, as a dependency."),
+    ("stringLength", "s", "The number of bytes in s."),
+    ("sub", "a b", "The difference of two numbers."),
+    ("substring", "start length s", "Part of s, counted in bytes; a negative length means the rest."),
+    ("tail", "list", "The list without its first element."),
+    ("throw", "s", "Fails with the message s. `tryEval` catches it."),
+    ("toFile", "name s", "A file in the store with the contents s."),
+    ("toJSON", "e", "The value e as a JSON text."),
+    ("toPath", "s", "An absolute path as a string. Use path operators instead."),
+    ("toString", "e", "The value e as a string."),
+    ("toXML", "e", "The value e as an XML text."),
+    ("trace", "e v", "The value v, after e was printed on standard error."),
+    ("traceVerbose", "e v", "As trace where the setting `trace-verbose` is on, otherwise only v."),
+    ("tryEval", "e", "`{ success, value }`: whether e fails with throw or assert, and its value."),
+    ("typeOf", "e", "The type of e: `int`, `bool`, `string`, `path`, `null`, `set`, `list`, `lambda` or `float`."),
+    ("unsafeDiscardOutputDependency", "s", "The string s depending on derivations as files only, not on what they build."),
+    ("unsafeDiscardStringContext", "s", "The string s without its context."),
+    ("unsafeGetAttrPos", "name set", "Where name was defined in set: `{ file, line, column }`, or null."),
+    ("warn", "s v", "The value v, after the warning s was printed."),
+    ("zipAttrsWith", "f list", "The sets of list as one, f applied to each name and the list of its values."),
+];
+
+/// The arguments of a builtin and what it does.
+pub fn documentation(name: &str) -> Option<(&'static str, &'static str)> {
+    let at = DOCS.binary_search_by_key(&name, |(name, _, _)| name).ok()?;
+    Some((DOCS[at].1, DOCS[at].2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_builtin_is_documented() {
+        assert!(DOCS.windows(2).all(|pair| pair[0].0 < pair[1].0), "sorted");
+        for builtin in crate::install::all() {
+            // The first is only there to be called by `builtins.derivation`'s expression.
+            let (args, _) = documentation(builtin.name).unwrap_or_else(|| panic!("{} is not documented", builtin.name));
+            assert_eq!(args.split(' ').count(), usize::from(builtin.arity), "{}", builtin.name);
+        }
+    }
+}

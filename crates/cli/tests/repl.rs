@@ -1,0 +1,150 @@
+//! `firn repl` on a real terminal (a pty): editing, history, completion, lines that go on, reloading.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test looks at files and the environment itself; the door is for the evaluator"
+)]
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A terminal with a program on it.
+struct Terminal {
+    keyboard: File,
+    screen: mpsc::Receiver<Vec<u8>>,
+    child: Child,
+    seen: String,
+}
+
+impl Terminal {
+    fn start(home: &Path) -> Terminal {
+        let pty = unix::pty::openpty(None, None).expect("a pty");
+        let master = File::from(pty.master);
+        let copy = || Stdio::from(pty.slave.try_clone().expect("another end of the pty"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
+        command.args(["repl"]).current_dir(home).env_clear().env("HOME", home).env("TERM", "xterm").env("NO_COLOR", "1");
+        command.env("NIX_CONF_DIR", "/nonexistent").env("NIX_REMOTE", "dummy://");
+        command.stdin(copy()).stdout(copy()).stderr(copy());
+        let child = command.spawn().expect("firn starts");
+        drop(pty.slave);
+        let mut from = master.try_clone().expect("a reader");
+        let (send, screen) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // The pty fails to read when its other end is gone.
+            while let Ok(count @ 1..) = from.read(&mut buffer) {
+                if send.send(buffer[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Terminal { keyboard: master, screen, child, seen: String::new() }
+    }
+
+    fn keys(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).expect("the terminal takes keys");
+    }
+
+    /// Waits until the text appears after everything that was waited for before.
+    fn expect(&mut self, text: &str) {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let plain = without_controls(&self.seen);
+            if let Some(at) = plain.find(text) {
+                self.seen = plain[at + text.len()..].to_owned();
+                return;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            match self.screen.recv_timeout(left) {
+                Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(_) => panic!("no '{text}' in: {plain:?}"),
+            }
+        }
+    }
+
+    fn ask(&mut self, line: &str, answer: &str) {
+        self.keys(line);
+        self.keys("\r");
+        self.expect("\n");
+        self.expect(answer);
+        self.expect("firn> ");
+    }
+}
+
+/// The text without what moves the cursor.
+fn without_controls(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '\x1b' {
+            out.push(c);
+            continue;
+        }
+        if chars.peek() == Some(&'[') {
+            chars.next();
+            while chars.next().is_some_and(|c| !c.is_ascii_alphabetic()) {}
+        }
+    }
+    out
+}
+
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_conversation() {
+    let scratch = Scratch(std::env::temp_dir().join(format!("firn-repl-{}", std::process::id())));
+    std::fs::create_dir_all(&scratch.0).expect("a scratch directory");
+    let file = scratch.0.join("set.nix");
+    std::fs::write(&file, "{ one = 1; /** Adds one. */ next = n: n + 1; }").expect("written");
+    let mut terminal = Terminal::start(&scratch.0);
+    terminal.expect("Type :? for help.");
+    terminal.expect("firn> ");
+    terminal.ask("x = 20", "");
+    terminal.ask("x + 22", "42");
+    terminal.ask("x = x + 1; y = 2", "");
+    terminal.ask("[ x y ]", "21");
+    // A set over two lines.
+    terminal.keys("{ a = x;\r");
+    terminal.expect("      ");
+    terminal.ask("  b = 2; }", "a = 21;");
+    // Completion of an attribute, then of a variable.
+    terminal.keys("builtins.attrNa\t");
+    terminal.expect("attrNames");
+    terminal.ask(" { quite = 1; }", "\"quite\"");
+    terminal.ask(":l ./set.nix", "Added 2 variables.");
+    terminal.keys("nex\t");
+    terminal.expect("next");
+    terminal.ask(" 41", "42");
+    terminal.ask(":doc next", "Adds one.");
+    terminal.ask(":t next", "a function");
+    terminal.ask(":doc builtins.map", "builtins.map f list");
+    // The line before, by the arrow.
+    terminal.ask("\x1b[A", "builtins.map f list");
+    std::fs::write(&file, "{ one = 11; }").expect("written");
+    terminal.ask(":r", "Added 1 variables.");
+    terminal.ask("one", "11");
+    terminal.ask("x", "undefined variable 'x'");
+    terminal.ask(":p { s = { t = [ 1 ]; }; }", "t = [ 1 ];");
+    terminal.ask(":nonsense", "unknown command ':nonsense'");
+    // An unfinished line is given up.
+    terminal.keys("[ 1\r");
+    terminal.expect("      ");
+    terminal.keys("\x03");
+    terminal.expect("firn> ");
+    terminal.ask("\"still here\"", "still here");
+    terminal.keys("\x04");
+    assert!(terminal.child.wait().expect("firn ends").success());
+    let kept = std::fs::read_to_string(scratch.0.join(".local/share/firn/repl-history")).expect("a history");
+    assert!(kept.contains("x + 22") && kept.contains("still here"), "{kept}");
+}
