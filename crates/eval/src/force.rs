@@ -136,7 +136,7 @@ pub fn place_of(cell: Value) -> Pos {
                 // Another thread works on it: what it is for this one shows when that is over.
                 (None, None) => match thunk.state() {
                     ThunkState::Claimed(owner) if owner != Thunk::this_thread() && thunk.wait(owner, true) => {}
-                    ThunkState::Forced(_) => {}
+                    ThunkState::Forced(result) | ThunkState::Noisy(result) | ThunkState::Ahead(result) => value = result,
                     _ => return Pos::NONE,
                 },
             }
