@@ -1,6 +1,6 @@
 //! Puts the builtins into a machine's shared state: `builtins`, the global names, the constants.
 
-use firn_eval::{Builtin, Shared};
+use firn_eval::{Builtin, Machine, Result, Shared};
 use firn_source::{Pos, Symbol};
 use firn_value::{Attrs, AttrsBuilder, Context, ListBuilder, Thunk, Value};
 
@@ -113,7 +113,17 @@ fn define(shared: &mut Shared, set: &mut AttrsBuilder, name: &str, value: Value)
     }
 }
 
-fn constants(shared: &Shared) -> Vec<(&'static str, Value)> {
+/// Asked when it is first used: an answer that does not depend on the time can be remembered. (Nix has the number from the
+/// start, which shows only where the set of all builtins is printed without being forced.)
+fn current_time(shared: &mut Shared) -> Value {
+    fn run(machine: &Machine, _: Pos, _: &[Value]) -> Result<Value> {
+        Ok(Value::int(machine.host().current_time()))
+    }
+    let make = shared.add_primop(&Builtin { name: "currentTime", arity: 1, strict: 0, run });
+    Thunk::apply(make, &[Value::NULL])
+}
+
+fn constants(shared: &mut Shared) -> Vec<(&'static str, Value)> {
     let string = |s: &str| Value::string(s.as_bytes(), Context::EMPTY);
     let settings = &shared.settings;
     let mut all = vec![
@@ -123,8 +133,8 @@ fn constants(shared: &Shared) -> Vec<(&'static str, Value)> {
         ("nixPath", nix_path(shared)),
     ];
     if !settings.pure_eval {
-        all.push(("currentTime", Value::int(shared.host.current_time())));
         all.push(("currentSystem", string(&settings.system)));
+        all.push(("currentTime", current_time(shared)));
     }
     all
 }

@@ -58,6 +58,10 @@ pub struct Flags {
     pub refresh: bool,
     /// `--override-flake`.
     pub override_flakes: Vec<[Vec<u8>; 2]>,
+    /// The command asks whole questions, whose answers can be remembered.
+    pub keeps_answers: bool,
+    /// `--memo`.
+    pub memo: Option<Vec<u8>>,
     /// Features that flags of settings need.
     pub needs: Vec<&'static str>,
 }
@@ -106,6 +110,10 @@ impl Flags {
             b"--eval-store" => {
                 let [store] = words.values(flag)?;
                 self.eval_store = Some(store);
+            }
+            b"--memo" => {
+                let [mode] = words.values(flag)?;
+                self.memo = Some(mode);
             }
             b"--override-flake" => self.override_flakes.push(words.values(flag)?),
             _ => return self.read_setting(flag, words),

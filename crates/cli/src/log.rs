@@ -5,7 +5,7 @@ use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::terminal::filter_escapes;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where the user is told things.
 #[derive(Debug)]
@@ -15,10 +15,23 @@ pub struct Log {
     full_traces: AtomicBool,
     /// A line that stands below everything else on a terminal while work goes on.
     status: Mutex<Vec<u8>>,
+    /// What is told while someone listens.
+    heard: Mutex<Option<Heard>>,
+}
+
+/// What the user was told while evaluation ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// The text, as it was before it was filtered for the terminal.
+    pub text: Vec<u8>,
+    /// Something was told that another run would not tell, such as what a build printed.
+    pub is_passing: bool,
 }
 
 /// Warnings are shown from this verbosity on.
 const WARNINGS: i32 = 1;
+/// What is told unless the user says otherwise.
+const INFORMATION: i32 = 3;
 
 impl Log {
     /// Colours only on a terminal that has them and a user who wants them.
@@ -26,7 +39,7 @@ impl Log {
         let unwanted = host.env(b"NO_COLOR").is_some() || host.env(b"NOCOLOR").is_some();
         let dumb = host.env(b"TERM").is_none_or(|terminal| &*terminal == b"dumb");
         let plain = unwanted || dumb || !std::io::stderr().is_terminal();
-        Log { plain, verbosity: AtomicI32::new(WARNINGS), full_traces: AtomicBool::new(false), status: Mutex::default() }
+        Log { plain, verbosity: AtomicI32::new(WARNINGS), full_traces: AtomicBool::new(false), status: Mutex::default(), heard: Mutex::default() }
     }
 
     /// Whether the user gets no colours.
@@ -56,13 +69,63 @@ impl Log {
         }
     }
 
+    /// A line for those who want to hear more (`-v`).
+    pub fn detail(&self, text: &[u8]) {
+        if self.verbosity.load(Ordering::Relaxed) > INFORMATION {
+            self.line(text);
+        }
+    }
+
     /// A line of text.
     pub fn line(&self, text: &[u8]) {
         self.write(&[text, b"\n"].concat());
     }
 
+    fn hearing(&self) -> MutexGuard<'_, Option<Heard>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From here on what is told is kept as well.
+    pub fn listen(&self) {
+        *self.hearing() = Some(Heard::default());
+    }
+
+    /// What was told since; nobody listens any more.
+    pub fn heard(&self) -> Heard {
+        self.hearing().take().unwrap_or_default()
+    }
+
+    /// Tells something that does not belong to the answer: it would be told on every run.
+    pub fn aside(&self, tell: impl FnOnce(&Log)) {
+        let kept = self.hearing().take();
+        tell(self);
+        *self.hearing() = kept;
+    }
+
+    /// A line that another run would not tell.
+    pub fn passing(&self, text: &[u8]) {
+        if let Some(heard) = &mut *self.hearing() {
+            heard.is_passing = true;
+        }
+        self.line(text);
+    }
+
+    /// Tells again what was heard.
+    pub fn repeat(&self, text: &[u8]) {
+        for line in text.split_inclusive(|&byte| byte == 0) {
+            let (line, _) = line.split_at(line.len() - usize::from(line.ends_with(&[0])));
+            self.write(line);
+        }
+    }
+
     /// Text that ends its own lines, as the machine writes it.
     pub fn write(&self, text: &[u8]) {
+        if let Some(heard) = &mut *self.hearing() {
+            // One write is one message: whether it is shown depends on how it begins. Messages hold no NUL.
+            heard.is_passing |= text.contains(&0);
+            heard.text.extend_from_slice(text);
+            heard.text.push(0);
+        }
         let quiet = self.verbosity.load(Ordering::Relaxed) < WARNINGS;
         let text = filter_escapes(text, self.plain);
         if quiet && (text.starts_with(b"warning:") || text.starts_with(b"evaluation warning:")) {

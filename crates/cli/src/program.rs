@@ -1,7 +1,7 @@
 //! The program: which tool it is called as, the thread it runs on, and how it ends.
 
 use crate::arguments::{Word, Words};
-use crate::commands::{compare, eval, flake, help, instantiate, jobs, repl};
+use crate::commands::{cache, compare, eval, flake, help, instantiate, jobs, repl};
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::log::Log;
@@ -141,6 +141,10 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
             (b"jobs", None) => {
                 invocation.called.extend_from_slice(b" jobs");
                 jobs::run(invocation, words, flags)
+            }
+            (b"cache", None) => {
+                invocation.called.extend_from_slice(b" cache");
+                cache::run(invocation, words, flags)
             }
             (b"eval", _) => eval::run(invocation, words, flags),
             (b"repl", _) => {

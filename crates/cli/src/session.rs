@@ -4,6 +4,7 @@
 use crate::failure::Failure;
 use crate::flags::{Argument, Flags};
 use crate::log::Log;
+use crate::memory::Memory;
 use crate::settings::{Resolved, host_failure};
 use crate::stores::{self, Opened};
 use firn_eval::{Ahead, Machine, Shared};
@@ -13,6 +14,7 @@ use firn_host::{
 };
 use firn_source::{Origin, Pos, SourceFile, Symbol};
 use firn_value::{Attrs, AttrsBuilder, Context, Thunk, Value};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 
@@ -26,6 +28,14 @@ pub struct Session {
     pub store: Arc<dyn Store>,
     /// Arguments for functions that are called automatically.
     pub arguments: Attrs,
+    /// The same as they were typed.
+    pub asked_arguments: BTreeMap<Vec<u8>, firn_memo::kept::Argument>,
+    /// What earlier runs found, if that is remembered.
+    pub memory: Option<Memory>,
+    /// How much the user wants to hear.
+    pub verbosity: i32,
+    /// The world as it is, unwatched.
+    world: Arc<RealHost>,
 }
 
 /// A host that refuses; builtins that make store paths find it among the machine's extensions and allow them.
@@ -59,16 +69,24 @@ impl Session {
 
     /// As [`Session::start`], with the store of an earlier session: what values of that one name is in there.
     pub fn start_with(
-        host: &Arc<RealHost>,
+        world: &Arc<RealHost>,
         flags: &Flags,
         mut resolved: Resolved,
         log: &Arc<Log>,
         store: Option<Arc<dyn Store>>,
     ) -> Result<Session, Failure> {
         log.set_full_traces(resolved.eval.show_trace);
-        let Opened { store, host } = stores::open(host, &mut resolved, flags.verbosity, log, store)?;
+        let Opened { store, host } = stores::open(world, &mut resolved, flags.verbosity, log, store)?;
         // Fetched trees are seen at their store paths, whether or not a store has them.
         let host: Arc<dyn Host> = Arc::new(Mounted::new(host));
+        let mut fetcher = fetcher(&resolved, host.clone(), log);
+        let (host, store, memory) = match Memory::watch(&host, &store, &resolved, log) {
+            Some(watched) => {
+                fetcher = fetcher.observed_by(watched.sink);
+                (watched.host, watched.store, Some(watched.memory))
+            }
+            None => (host, store, None),
+        };
         let fence = fenced(&host, &resolved, log)?;
         let seen: Arc<dyn Host> = match &fence {
             Some(fence) => fence.clone(),
@@ -84,12 +102,15 @@ impl Session {
         firn_builtins::install_with(&mut shared, if flakes { firn_flake::TABLE } else { &[] });
         firn_flake::attach(&mut shared);
         firn_builtins::attach(&shared, store.clone());
-        firn_builtins::attach_fetcher(&shared, Arc::new(fetcher(&resolved, host, log)));
+        firn_builtins::attach_fetcher(&shared, Arc::new(fetcher));
         let machine = Machine::new(Arc::new(shared));
         // PERF: the process ends with the run; taking the tables apart one by one took 1.5 % of a thousand packages' time.
         std::mem::forget(Arc::clone(&machine.shared));
-        let mut session = Session { machine, resolved, store, arguments: empty() };
-        session.arguments = session.automatic_arguments(flags)?;
+        let (verbosity, world) = (flags.verbosity, world.clone());
+        let asked_arguments = BTreeMap::new();
+        let mut session =
+            Session { machine, resolved, store, arguments: empty(), asked_arguments, memory, verbosity, world };
+        (session.arguments, session.asked_arguments) = session.automatic_arguments(flags)?;
         crate::lock_flags::override_flakes(&session, &flags.override_flakes)?;
         Ok(session)
     }
@@ -105,23 +126,29 @@ impl Session {
         Ok(())
     }
 
-    fn automatic_arguments(&self, flags: &Flags) -> Result<Attrs, Failure> {
+    fn automatic_arguments(&self, flags: &Flags) -> Result<(Attrs, BTreeMap<Vec<u8>, firn_memo::kept::Argument>), Failure> {
         let mut set = AttrsBuilder::with_capacity(flags.arguments.len());
+        let mut asked = BTreeMap::new();
         for (name, argument) in &flags.arguments {
             let text = |bytes: &[u8]| Value::string(bytes, Context::EMPTY);
-            let value = match argument {
-                Argument::Expression(source) => {
+            let given = match argument {
+                Argument::Expression(source) => firn_memo::kept::Argument::Expression(source.clone()),
+                Argument::Text(bytes) => firn_memo::kept::Argument::Text(bytes.clone()),
+                Argument::File(path) => firn_memo::kept::Argument::Text(self.read_for_user(path)?),
+                Argument::Stdin => firn_memo::kept::Argument::Text(read_stdin()?),
+            };
+            let value = match &given {
+                firn_memo::kept::Argument::Expression(source) => {
                     let file = SourceFile::register(Origin::Expression, source.clone());
                     let program = self.machine.compile(file, &self.here()?, &[])?;
                     Thunk::suspend(&program.body).value()
                 }
-                Argument::Text(bytes) => text(bytes),
-                Argument::File(path) => text(&self.read_for_user(path)?),
-                Argument::Stdin => text(&read_stdin()?),
+                firn_memo::kept::Argument::Text(bytes) => text(bytes),
             };
             set.push(Symbol::intern(name), Pos::NONE, value);
+            asked.insert(name.clone(), given);
         }
-        Ok(set.finish().as_attrs().unwrap_or_else(empty))
+        Ok((set.finish().as_attrs().unwrap_or_else(empty), asked))
     }
 
     /// A file that the user names for its content, not as an expression: links are followed, nothing is refused.
@@ -134,7 +161,7 @@ impl Session {
 
     /// The current directory.
     pub fn here(&self) -> Result<AbsPath, Failure> {
-        self.machine.host().current_dir().map_err(host_failure)
+        self.world.current_dir().map_err(host_failure)
     }
 
     /// Where the search path has a name.
@@ -164,16 +191,22 @@ impl Session {
         Ok((SourceFile::register(Origin::Expression, text.to_vec()), self.here()?))
     }
 
-    /// Registers the expression on standard input.
-    pub fn stdin_expression(&self) -> Result<(&'static SourceFile, AbsPath), Failure> {
-        Ok((SourceFile::register(Origin::Stdin, read_stdin()?), self.here()?))
+    /// The expression on standard input, and the directory it is seen from.
+    pub fn stdin(&self) -> Result<(Vec<u8>, AbsPath), Failure> {
+        Ok((read_stdin()?, self.here()?))
     }
 
     /// Registers the expression in a file (a directory stands for its `default.nix`).
-    pub fn file_expression(&self, argument: &[u8]) -> Result<(&'static SourceFile, AbsPath), Failure> {
-        let path = self.file_argument(argument)?;
-        let path = self.machine.host().resolve_expr_path(&path).map_err(|error| self.machine.host_error(error))?;
+    pub fn file_expression(&self, path: &AbsPath) -> Result<(&'static SourceFile, AbsPath), Failure> {
+        let path = self.machine.host().resolve_expr_path(path).map_err(|error| self.machine.host_error(error))?;
         Ok(self.machine.source(&path)?)
+    }
+
+    /// Ends the run: what is to be remembered is written.
+    pub fn remember(&self) {
+        if let Some(memory) = &self.memory {
+            memory.finish();
+        }
     }
 
     /// The value of a registered expression.

@@ -49,7 +49,7 @@ pub fn open(
 fn settings(host: &dyn Host, resolved: &Resolved, verbosity: i32, log: &Arc<Log>) -> StoreSettings {
     let log = log.clone();
     let flag = |name: &str, default: bool| resolved.building.get(name).map_or(default, |value| value == b"true");
-    let mut settings = StoreSettings::new(Arc::new(move |line| log.line(line)));
+    let mut settings = StoreSettings::new(Arc::new(move |line| log.passing(line)));
     settings.eager = resolved.writes == Writes::AtOnce;
     settings.overrides = resolved.building.clone();
     settings.wal = flag("use-sqlite-wal", true);

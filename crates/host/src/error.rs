@@ -32,7 +32,7 @@ impl Errno {
 
 impl Errno {
     /// Errors that never reached the operating system have no number and count as input/output errors.
-    pub(crate) fn from_ref(error: &std::io::Error) -> Errno {
+    pub fn from_ref(error: &std::io::Error) -> Errno {
         error.raw_os_error().map_or(Errno::EIO, Errno)
     }
 }

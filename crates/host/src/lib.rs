@@ -32,7 +32,7 @@ pub use file::{Entry, FileContent, FileType, Listing, Stamp, Stat};
 pub use host::{Follow, Host};
 pub use memory::MemoryWorld;
 pub use mounts::{Mount, Mounted};
-pub use observation::{Durability, Observation, Question};
+pub use observation::{DocumentFormat, Durability, Names, Observation, Question};
 pub use path::AbsPath;
 pub use real::RealWorld;
 pub use recording::{Recording, Sink};
@@ -41,7 +41,7 @@ pub use restricted::Restricted;
 pub use search::{DefaultPaths, EntrySource, Found, LocalOnly, PseudoUrl, SearchEntry, SearchPath, tarball_url};
 pub use snapshot::{MemoryHost, RealHost, Snapshot};
 pub use store::{
-    EvalOnly, Kind as StoreKind, Log as StoreLog, Missing, Places, Source, SourceError, Store, StoreReference, StoreSettings, StoreView,
+    EvalOnly, Kind as StoreKind, Log as StoreLog, Missing, Places, RecordedStore, Source, SourceError, Store, StoreReference, StoreSettings, StoreView,
     open as open_store,
 };
 pub use world::{Home, ListFault, ReadFault, World};

@@ -21,7 +21,7 @@ pub enum Durability {
     High,
 }
 
-/// What was asked. The last five are answered outside this crate and noted with [`Observation::new`].
+/// What was asked. From [`Question::System`] on they are answered outside this crate and noted with [`Observation::new`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Question {
     /// The bytes of a file.
@@ -62,6 +62,24 @@ pub enum Question {
     StorePath(Arc<[u8]>),
     /// The path of a built output: derivation and output name.
     Output(Arc<[u8]>, Arc<[u8]>),
+    /// Where the tree of a role lies.
+    Location(Arc<[u8]>),
+    /// What a file's outermost set or `let` binds to an attribute path: its code.
+    Binding(AbsPath, Names),
+    /// The value under a path of keys in a JSON or TOML document.
+    Key(AbsPath, DocumentFormat, Names),
+}
+
+/// Names from the outside in.
+pub type Names = Arc<[Arc<[u8]>]>;
+
+/// The language of a document that is observed key by key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DocumentFormat {
+    /// JSON.
+    Json,
+    /// TOML.
+    Toml,
 }
 
 /// A question, the digest of its answer, and how long that may be trusted.
@@ -93,9 +111,9 @@ impl Question {
         use Question::*;
         match self {
             File(path) | Directory(path) | DirectoryEntry(path, _) | Type(path) | Stat(path) | Link(path)
-            | Resolve(path, _) | ExprPath(path) | Exists(path, _) => Some(path),
+            | Resolve(path, _) | ExprPath(path) | Exists(path, _) | Binding(path, _) | Key(path, ..) => Some(path),
             Env(_) | SearchPath(..) | Time | Home | CurrentDir | System | Setting(_) | Tree(_) | StorePath(_)
-            | Output(..) => None,
+            | Output(..) | Location(_) => None,
         }
     }
 
@@ -125,7 +143,9 @@ impl Question {
             Time => digest_time(host.current_time()),
             Home => digest_home(&host.home()),
             CurrentDir => digest_path("cwd", &AbsPath::root(), &host.current_dir()),
-            System | Setting(_) | Tree(_) | StorePath(_) | Output(..) => return None,
+            System | Setting(_) | Tree(_) | StorePath(_) | Output(..) | Location(_) | Binding(..) | Key(..) => {
+                return None;
+            }
         })
     }
 }

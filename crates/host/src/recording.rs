@@ -4,8 +4,9 @@
 //! A question is recorded each time it is asked: a cached answer is still something its consumer depends on. Put it
 //! inside [`Restricted`](crate::Restricted): what may not be seen follows from the settings, not from the disk.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::observation::{
     digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option,
@@ -46,12 +47,15 @@ pub struct Recording<H, S> {
     host: H,
     sink: S,
     store_dir: AbsPath,
+    /// Store paths of trees that lie elsewhere: their content is what their name says, whoever looked at how the tree was
+    /// found has written that down.
+    mounted: RwLock<BTreeSet<AbsPath>>,
 }
 
 impl<H: Host, S: Sink> Recording<H, S> {
     /// What lies inside entries of `store_dir` never changes and is recorded as durable.
     pub fn new(host: H, sink: S, store_dir: AbsPath) -> Recording<H, S> {
-        Recording { host, sink, store_dir }
+        Recording { host, sink, store_dir, mounted: RwLock::default() }
     }
 
     /// The host behind.
@@ -75,7 +79,16 @@ impl<H: Host, S: Sink> Recording<H, S> {
         matches!(self.host.file_type(path), Ok(Some(_)))
     }
 
+    fn is_mounted(&self, path: &AbsPath) -> bool {
+        let mounted = self.mounted.read().unwrap_or_else(PoisonError::into_inner);
+        !mounted.is_empty()
+            && std::iter::successors(Some(path.clone()), AbsPath::parent).any(|above| mounted.contains(&above))
+    }
+
     fn note(&self, question: Question, digest: Digest, durability: Durability) {
+        if question.path().is_some_and(|path| self.is_mounted(path)) {
+            return;
+        }
         self.sink.observe(Observation { question, digest, durability });
     }
 }
@@ -103,7 +116,11 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
     }
 
     fn mount(&self, seen_at: AbsPath, mount: crate::Mount) -> bool {
-        self.host.mount(seen_at, mount)
+        let done = self.host.mount(seen_at.clone(), mount);
+        if done {
+            self.mounted.write().unwrap_or_else(PoisonError::into_inner).insert(seen_at);
+        }
+        done
     }
 
     fn allow(&self, prefix: AbsPath) {

@@ -9,11 +9,13 @@ mod behind;
 mod daemon;
 mod local;
 mod open;
+mod recorded;
 mod reference;
 mod roots;
 mod view;
 
 pub use open::{Log, StoreSettings, open};
+pub use recorded::RecordedStore;
 pub use reference::{Kind, Places, StoreReference};
 pub use view::StoreView;
 

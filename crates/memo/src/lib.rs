@@ -4,6 +4,7 @@
 mod digest;
 mod equality;
 mod instance;
+pub mod kept;
 mod key;
 mod map;
 mod pairs;

@@ -66,7 +66,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let resolved = settings::resolve(&*invocation.host, &flags, false, &|text| log.warn(text))?;
     let session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
     let source = match (&typed.file, &typed.expression) {
-        (Some(file), _) => session.file_expression(file)?,
+        (Some(file), _) => session.file_expression(&session.file_argument(file)?)?,
         (None, expression) => session.expression(expression.as_deref().unwrap_or_default())?,
     };
     let root = session.machine.auto_call(session.arguments, session.evaluate(source)?)?;

@@ -1,17 +1,21 @@
 //! `firn eval`, which is `nix eval`: the value of an expression or of an attribute of it, printed for people or programs.
 
+use super::instantiate::Input;
 use super::{help, render};
 use crate::arguments::{Word, Words};
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::installable::Opening;
 use crate::lock_flags::TypedLocks;
+use crate::memory::{Recalled, as_texts, texts};
 use crate::program::Invocation;
+use crate::question;
 use crate::session::Session;
 use crate::settings::{self, host_failure};
 use crate::statistics;
 use firn_eval::{Coercion, Error, ErrorKind, PrintOptions, colored, try_print_value};
 use firn_host::AbsPath;
+use firn_memo::kept::Entry;
 use firn_source::{Pos, Symbol};
 use firn_value::Value;
 use std::io::IsTerminal;
@@ -50,6 +54,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
         }
     }
     invocation.log.set_verbosity(flags.verbosity);
+    flags.keeps_answers = typed.write_to.is_none();
     if typed.file.is_some() && typed.expression.is_some() {
         return Err(Failure::Usage(b"'--file' and '--expr' are exclusive".to_vec()));
     }
@@ -61,8 +66,9 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
         let opening = Opening { flags: &mut flags, locks: &typed.locks, allow_missing: false };
         let mut opened = opening.open(invocation, &named)?;
         opened.session.evaluate_ahead(&flags)?;
-        let value = opened.value().and_then(|value| typed.applied(&opened.session, value));
-        return typed.finish(invocation, &opened.session, value.map(|value| (value, Pos::NONE)));
+        let entry = question::flake(&opened.flake).map(|entry| (entry, opened.fragment.clone().into_bytes()));
+        let value = || Ok((typed.applied(&opened.session, opened.value()?)?, Pos::NONE));
+        return typed.finish(invocation, &opened.session, entry, value);
     }
     let log = invocation.log.clone();
     // NIX: an expression on the command line is evaluated purely, a file is not.
@@ -72,8 +78,9 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     }
     let mut session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
     session.evaluate_ahead(&flags)?;
-    let value = typed.value(&session);
-    typed.finish(invocation, &session, value)
+    let input = typed.input(&session)?;
+    let entry = (input.entry(), typed.installable.clone().unwrap_or_default());
+    typed.finish(invocation, &session, Some(entry), || typed.value(&session, &input))
 }
 
 impl Typed {
@@ -97,18 +104,25 @@ impl Typed {
         Ok(true)
     }
 
-    /// The value that the command line names, and where it was defined.
-    fn value(&self, session: &Session) -> Result<(Value, Pos), Failure> {
-        let source = match (&self.file, &self.expression) {
-            (Some(file), _) if file == b"-" => session.stdin_expression()?,
-            (Some(file), _) => {
-                let path = session.file_argument(file)?;
-                return self.selected(session, session.machine.import(&path, Pos::NONE)?);
+    /// What the command line names.
+    fn input(&self, session: &Session) -> Result<Input, Failure> {
+        Ok(match (&self.file, &self.expression) {
+            (Some(file), _) if file == b"-" => {
+                let (text, base) = session.stdin()?;
+                Input::Stdin(text, base)
             }
-            (None, Some(text)) => session.expression(text)?,
-            (None, None) => session.expression(b"{ }")?,
-        };
-        self.selected(session, session.evaluate(source)?)
+            (Some(file), _) => Input::File(session.file_argument(file)?),
+            (None, Some(text)) => Input::Expression(text.clone(), session.here()?),
+            (None, None) => Input::Expression(b"{ }".to_vec(), session.here()?),
+        })
+    }
+
+    /// The value that the command line names, and where it was defined.
+    fn value(&self, session: &Session, input: &Input) -> Result<(Value, Pos), Failure> {
+        match input {
+            Input::File(path) => self.selected(session, session.machine.import(path, Pos::NONE)?),
+            other => self.selected(session, session.evaluate(other.register(session)?)?),
+        }
     }
 
     fn selected(&self, session: &Session, root: Value) -> Result<(Value, Pos), Failure> {
@@ -128,44 +142,88 @@ impl Typed {
         Ok(session.machine.call(function, &[value], Pos::NONE)?)
     }
 
-    /// Prints what was found, and ends the run.
+    /// Prints the answer, which `value` finds unless it is remembered, and ends the run.
     fn finish(
         &self,
         invocation: &mut Invocation,
         session: &Session,
-        found: Result<(Value, Pos), Failure>,
+        entry: Option<(Entry, Vec<u8>)>,
+        value: impl FnOnce() -> Result<(Value, Pos), Failure>,
     ) -> Result<(), Failure> {
-        let printed = found.and_then(|(value, pos)| self.print(invocation, session, value, pos));
+        let printed = self.answer(invocation, session, entry, value);
         let closed = session.store.close().map_err(crate::stores::failed);
+        session.remember();
         printed.and(closed)?;
         statistics::print(&session.machine, &*invocation.host, &invocation.log)
     }
 
-    fn print(&self, invocation: &mut Invocation, session: &Session, value: Value, pos: Pos) -> Result<(), Failure> {
+    fn answer(
+        &self,
+        invocation: &mut Invocation,
+        session: &Session,
+        entry: Option<(Entry, Vec<u8>)>,
+        value: impl FnOnce() -> Result<(Value, Pos), Failure>,
+    ) -> Result<(), Failure> {
+        let recalled = match (&session.memory, entry) {
+            // What is written to files is no answer to be remembered.
+            (Some(memory), Some((entry, attribute))) if self.write_to.is_none() => {
+                memory.recall(&question::ask(session, entry, &attribute, &self.form()), false)
+            }
+            _ => Recalled::Unknown(None),
+        };
+        let pending = match recalled {
+            Recalled::Known(answer) => {
+                return as_texts(answer).iter().try_for_each(|text| invocation.output.write(text));
+            }
+            Recalled::Unknown(pending) => pending,
+        };
+        let (value, pos) = value()?;
+        let text = self.print(session, value, pos)?;
+        if let Some(memory) = &session.memory {
+            memory.keep(pending, texts(std::slice::from_ref(&text)), Vec::new());
+        }
+        invocation.output.write(&text)
+    }
+
+    /// How the answer is printed, in words.
+    fn form(&self) -> Vec<u8> {
+        let stdin = self.file.as_deref() == Some(b"-");
+        let words = format!("eval raw={} json={} pretty={} stdin={stdin} ", self.raw, self.json, self.is_pretty());
+        let apply = self.apply.as_ref().map_or_else(Vec::new, |text| [b"apply ", &text[..]].concat());
+        [words.into_bytes(), apply].concat()
+    }
+
+    fn is_pretty(&self) -> bool {
+        self.json && self.pretty.unwrap_or_else(|| std::io::stdout().is_terminal())
+    }
+
+    /// What is printed; nothing where it is written to files instead.
+    fn print(&self, session: &Session, value: Value, pos: Pos) -> Result<Vec<u8>, Failure> {
         let machine = &session.machine;
         if let Some(path) = &self.write_to {
             let path = session.here()?.join(path).map_err(host_failure)?;
             if machine.host().path_exists(&path, false).unwrap_or(false) {
                 return Err(Failure::error(format!("path '{}' already exists", colored(&path))));
             }
-            return write(session, value, pos, &path);
+            return write(session, value, pos, &path).map(|()| Vec::new());
         }
         if self.raw {
             let context = "while generating the eval command output";
             let string = machine.coerce_to_string(value, Pos::NONE, context, Coercion::INTERPOLATE)?;
-            return invocation.output.write(string.as_str().map_or(&[], |s| s.bytes()));
+            return Ok(string.as_str().map_or(&[][..], |s| s.bytes()).to_vec());
         }
         let mut text = Vec::new();
         if self.json {
             text = render::json(session, value, true, pos, false)?;
-            if self.pretty.unwrap_or_else(|| std::io::stdout().is_terminal()) {
+            if self.is_pretty() {
                 text = render::indented(&text);
             }
         } else {
             let options = PrintOptions { force: true, derivation_paths: true, ..Default::default() };
             try_print_value(machine, value, &options, &mut text)?;
         }
-        invocation.output.line(&text)
+        text.push(b'\n');
+        Ok(text)
     }
 }
 

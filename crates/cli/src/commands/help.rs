@@ -19,6 +19,7 @@ Commands:
   repl          evaluate expressions as you type them, as nix repl does
   compare       show where derivations differ from those that a list names
   flake         tell about a flake: metadata, show, lock, update
+  cache         look after what is remembered between runs: stats, verify, gc, clear, export, import
   help          show this text, or that of a command
 
 Through a link named nix-instantiate, nix or nix-eval-jobs, firn takes the command line of that tool.
@@ -32,6 +33,8 @@ Flags of every command:
   --no-NAME, --extra-NAME       switches and --extra-NAME for lists
   --cores N                   evaluate on N threads (eval, instantiate); 0 is as many as there are processors
   --impure                    allow what pure evaluation refuses
+  --memo MODE                 what to remember: off, run (this run), disk (earlier runs), shared, or shadow
+                                (evaluate beside what is remembered and compare); also FIRN_MEMO
   --show-trace                show the whole trace of an error
   -v, --quiet                 say more, say less
   --help, --version
@@ -274,6 +277,7 @@ pub fn topic(invocation: &mut Invocation, mut words: Words) -> Result<(), Failur
         Some(Word::Argument(name)) if name == b"compare" => compare(invocation),
         Some(Word::Argument(name)) if name == b"jobs" => jobs(invocation),
         Some(Word::Argument(name)) if name == b"repl" => repl(invocation),
+        Some(Word::Argument(name)) if name == b"cache" => print(invocation, super::cache::HELP),
         Some(Word::Argument(name) | Word::Flag(name)) => Err(Failure::usage("'", &name, "' is not a recognised command")),
     }
 }

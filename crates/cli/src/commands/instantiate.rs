@@ -4,14 +4,17 @@ use super::{help, render};
 use crate::arguments::{Word, Words};
 use crate::failure::Failure;
 use crate::flags::Flags;
+use crate::memory::{Recalled, as_texts, texts};
 use crate::program::Invocation;
+use crate::question;
 use crate::session::Session;
-use crate::settings;
+use crate::settings::{self, Writes};
 use crate::statistics;
 use crate::stores::failed;
 use firn_eval::{Coercion, Walk, place_of, print_ambiguous};
 use firn_host::AbsPath;
-use firn_source::{Pos, SourceFile};
+use firn_memo::kept::Entry;
+use firn_source::{Origin, Pos, SourceFile};
 use firn_value::Value;
 
 /// How a value is printed.
@@ -66,6 +69,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
         }
     }
     invocation.log.set_verbosity(flags.verbosity);
+    flags.keeps_answers = typed.action != Action::Parse && !typed.find_file;
     let evaluates = typed.action != Action::Instantiate && !typed.read_write;
     flags.read_only |= typed.dry_run || evaluates;
     let log = invocation.log.clone();
@@ -77,6 +81,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let done = command.all();
     // NIX: what was instantiated before a failure is in the store.
     let closed = session.store.close().map_err(failed);
+    session.remember();
     done.and(closed)?;
     statistics::print(&session.machine, &*command.invocation.host, &command.invocation.log)
 }
@@ -109,6 +114,33 @@ impl Typed {
     }
 }
 
+/// What is evaluated.
+pub(super) enum Input {
+    /// A file or directory.
+    File(AbsPath),
+    /// An expression, and the directory it is seen from.
+    Expression(Vec<u8>, AbsPath),
+    /// The same, from standard input.
+    Stdin(Vec<u8>, AbsPath),
+}
+
+impl Input {
+    pub fn entry(&self) -> Entry {
+        match self {
+            Input::File(path) => Entry::File(path.clone()),
+            Input::Expression(text, base) | Input::Stdin(text, base) => Entry::Expression(text.clone(), base.clone()),
+        }
+    }
+
+    pub fn register(&self, session: &Session) -> Result<(&'static SourceFile, AbsPath), Failure> {
+        match self {
+            Input::File(path) => session.file_expression(path),
+            Input::Expression(text, base) => Ok((SourceFile::register(Origin::Expression, text.clone()), base.clone())),
+            Input::Stdin(text, base) => Ok((SourceFile::register(Origin::Stdin, text.clone()), base.clone())),
+        }
+    }
+}
+
 struct Command<'a> {
     invocation: &'a mut Invocation,
     session: &'a Session,
@@ -127,25 +159,31 @@ impl Command<'_> {
             }
             return Ok(());
         }
+        let questions = self.typed.inputs.len().max(1) * self.typed.attributes.len().max(1);
+        if let Some(memory) = self.session.memory.as_ref().filter(|_| questions > 1) {
+            memory.expect_several();
+        }
         if self.typed.from_stdin {
-            self.one(self.session.stdin_expression()?)?;
+            let (text, base) = self.session.stdin()?;
+            self.one(&Input::Stdin(text, base))?;
         } else if self.typed.inputs.is_empty() && !self.typed.is_expression {
-            self.one(self.session.file_expression(b"./default.nix")?)?;
+            self.one(&Input::File(self.session.file_argument(b"./default.nix")?))?;
         }
         for input in &self.typed.inputs {
-            let source = if self.typed.is_expression {
-                self.session.expression(input)?
+            let input = if self.typed.is_expression {
+                Input::Expression(input.clone(), self.session.here()?)
             } else {
-                self.session.file_expression(input)?
+                Input::File(self.session.file_argument(input)?)
             };
-            self.one(source)?;
+            self.one(&input)?;
         }
         Ok(())
     }
 
-    fn one(&mut self, (file, base): (&'static SourceFile, AbsPath)) -> Result<(), Failure> {
-        let machine = &self.session.machine;
+    fn one(&mut self, input: &Input) -> Result<(), Failure> {
         if self.typed.action == Action::Parse {
+            let machine = &self.session.machine;
+            let (file, base) = input.register(self.session)?;
             let ast = machine.parse(file, &base)?;
             // NIX: names are resolved too, so that an undefined variable is an error here.
             machine.check_names(&ast)?;
@@ -154,24 +192,86 @@ impl Command<'_> {
             file.forget();
             return Ok(());
         }
-        let root = self.session.evaluate((file, base))?;
+        let mut root = None;
         if self.typed.attributes.is_empty() {
-            return self.selected(b"", root);
+            return self.answer(input, b"", &mut root);
         }
-        if let Some(ahead) = machine.ahead.as_ref().filter(|_| self.typed.action == Action::Instantiate) {
-            for path in self.typed.attributes.iter().skip(1).rev().cloned() {
-                let arguments = self.session.arguments;
-                ahead.offer_task(move |machine| {
-                    if let Ok((cell, _)) = machine.find_along(&path, arguments, root) {
-                        machine.go_ahead(cell, Walk::Package);
-                    }
-                });
-            }
-        }
-        self.typed.attributes.iter().try_for_each(|path| self.selected(path, root))
+        self.typed.attributes.iter().try_for_each(|path| self.answer(input, path, &mut root))
     }
 
-    fn selected(&mut self, path: &[u8], root: Value) -> Result<(), Failure> {
+    /// Answers for one attribute path: from memory, or by evaluating, the first time the whole file.
+    fn answer(&mut self, input: &Input, path: &[u8], root: &mut Option<Value>) -> Result<(), Failure> {
+        let session = self.session;
+        let recalled = match &session.memory {
+            Some(memory) if self.is_remembered() => {
+                let asked = question::ask(session, input.entry(), path, &self.form(input));
+                memory.recall(&asked, self.writes())
+            }
+            _ => Recalled::Unknown(None),
+        };
+        let pending = match recalled {
+            Recalled::Known(answer) => return self.tell(&as_texts(answer)),
+            Recalled::Unknown(pending) => pending,
+        };
+        let value = match *root {
+            Some(value) => value,
+            None => {
+                let value = session.evaluate(input.register(session)?)?;
+                self.offer_ahead(value);
+                *root.insert(value)
+            }
+        };
+        let parts = self.selected(path, value)?;
+        if let Some(memory) = &session.memory {
+            let needs = if self.typed.action == Action::Instantiate { parts.iter().step_by(2).cloned().collect() } else { vec![] };
+            memory.keep(pending, texts(&parts), needs);
+        }
+        Ok(())
+    }
+
+    /// Lets other threads find the derivations of the attributes after the first.
+    fn offer_ahead(&self, root: Value) {
+        let ahead = self.session.machine.ahead.as_ref().filter(|_| self.typed.action == Action::Instantiate);
+        let Some(ahead) = ahead else { return };
+        for path in self.typed.attributes.iter().skip(1).rev().cloned() {
+            let arguments = self.session.arguments;
+            ahead.offer_task(move |machine| {
+                if let Ok((cell, _)) = machine.find_along(&path, arguments, root) {
+                    machine.go_ahead(cell, Walk::Package);
+                }
+            });
+        }
+    }
+
+    /// A value that is printed while the store is written may refer to what memory does not know of.
+    fn is_remembered(&self) -> bool {
+        self.typed.action == Action::Instantiate || !self.writes()
+    }
+
+    fn writes(&self) -> bool {
+        self.session.resolved.writes == Writes::AtOnce
+    }
+
+    /// What is done with the value, in words.
+    fn form(&self, input: &Input) -> Vec<u8> {
+        let Typed { action, form, strict, no_location, .. } = self.typed;
+        let stdin = matches!(input, Input::Stdin(..));
+        format!("instantiate {action:?} {form:?} strict={strict} no-location={no_location} stdin={stdin}").into_bytes()
+    }
+
+    /// Says a remembered answer: the parts that [`Command::selected`] gave.
+    fn tell(&mut self, parts: &[Vec<u8>]) -> Result<(), Failure> {
+        if self.typed.action != Action::Instantiate {
+            return parts.iter().try_for_each(|text| self.invocation.output.write(text));
+        }
+        for pair in parts.chunks_exact(2) {
+            self.derivation(&pair[0], &pair[1])?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates and says the answer, and gives its parts: the text, or derivations and their outputs by turns.
+    fn selected(&mut self, path: &[u8], root: Value) -> Result<Vec<Vec<u8>>, Failure> {
         let machine = &self.session.machine;
         let arguments = self.session.arguments;
         let (cell, _) = machine.find_along(path, arguments, root)?;
@@ -180,10 +280,12 @@ impl Command<'_> {
             return self.derivations(value);
         }
         let value = if arguments.is_empty() { value } else { machine.auto_call(arguments, value)? };
-        self.print(value)
+        let text = self.print(value)?;
+        self.invocation.output.write(&text)?;
+        Ok(vec![text])
     }
 
-    fn print(&mut self, value: Value) -> Result<(), Failure> {
+    fn print(&self, value: Value) -> Result<Vec<u8>, Failure> {
         let machine = &self.session.machine;
         let mut text = Vec::new();
         match self.typed.form {
@@ -191,11 +293,10 @@ impl Command<'_> {
                 let context = "while generating the nix-instantiate output";
                 let string = machine.coerce_to_string(value, Pos::NONE, context, Coercion::INTERPOLATE)?;
                 // No newline: the output is the string.
-                return self.invocation.output.write(string.as_str().map_or(&[], |s| s.bytes()));
+                return Ok(string.as_str().map_or(&[][..], |s| s.bytes()).to_vec());
             }
             Form::Xml => {
-                let document = render::xml(self.session, value, self.typed.strict, !self.typed.no_location)?;
-                return self.invocation.output.write(&document);
+                return render::xml(self.session, value, self.typed.strict, !self.typed.no_location);
             }
             Form::Json => text = render::json(self.session, value, self.typed.strict, place_of(value), true)?,
             Form::Plain => {
@@ -205,11 +306,13 @@ impl Command<'_> {
                 print_ambiguous(value, self.typed.strict, &mut text);
             }
         }
-        self.invocation.output.line(&text)
+        text.push(b'\n');
+        Ok(text)
     }
 
-    fn derivations(&mut self, value: Value) -> Result<(), Failure> {
+    fn derivations(&mut self, value: Value) -> Result<Vec<Vec<u8>>, Failure> {
         let machine = &self.session.machine;
+        let mut parts = Vec::new();
         for package in machine.packages(value, self.session.arguments)? {
             let drv_path = package.drv_path(machine)?;
             let output = package.output_name(machine)?;
@@ -218,18 +321,24 @@ impl Command<'_> {
                 return Err(Failure::error(format!("derivation '{shown}' lacks an 'outputName' attribute")));
             }
             self.session.store.finish().map_err(failed)?;
-            let mut line = match &self.typed.root {
-                Some(root) => self.add_root(&drv_path, root)?.unwrap_or(drv_path),
-                None => drv_path,
-            };
-            self.warn_of_roots();
-            if output != b"out" {
-                line.push(b'!');
-                line.extend_from_slice(&output);
-            }
-            self.invocation.output.line(&line)?;
+            self.derivation(&drv_path, &output)?;
+            parts.extend([drv_path, output]);
         }
-        Ok(())
+        Ok(parts)
+    }
+
+    /// Says one derivation, with its root if the user wants one.
+    fn derivation(&mut self, drv_path: &[u8], output: &[u8]) -> Result<(), Failure> {
+        let mut line = match &self.typed.root {
+            Some(root) => self.add_root(drv_path, root)?.unwrap_or_else(|| drv_path.to_vec()),
+            None => drv_path.to_vec(),
+        };
+        self.warn_of_roots();
+        if output != b"out" {
+            line.push(b'!');
+            line.extend_from_slice(output);
+        }
+        self.invocation.output.line(&line)
     }
 
     /// Makes the next root; its path, which is what is printed then. None where the store has no roots.
@@ -247,7 +356,7 @@ impl Command<'_> {
     fn warn_of_roots(&mut self) {
         if !self.warned && self.typed.root.is_none() && !self.flags.no_gc_warning {
             let text = "you did not specify '--add-root'; the result might be removed by the garbage collector";
-            self.invocation.log.warn(text.as_bytes());
+            self.invocation.log.aside(|log| log.warn(text.as_bytes()));
         }
         self.warned = true;
     }

@@ -97,7 +97,7 @@ impl Typed {
             let resolved = settings::resolve(&*invocation.host, flags, false, &|text| log.warn(text))?;
             let session = Session::start(&invocation.host, flags, resolved, &invocation.log)?;
             let source =
-                if self.is_expression { session.expression(&named)? } else { session.file_expression(&named)? };
+                if self.is_expression { session.expression(&named)? } else { session.file_expression(&session.file_argument(&named)?)? };
             let root = session.machine.auto_call(session.arguments, session.evaluate(source)?)?;
             (session, root)
         };

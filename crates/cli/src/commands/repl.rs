@@ -180,13 +180,13 @@ impl<'a> Repl<'a> {
         let machine = &session.machine;
         let value = match loaded {
             Loaded::File(path) => {
-                let source = session.file_expression(path.as_bytes())?;
+                let source = session.file_expression(&session.file_argument(path.as_bytes())?)?;
                 machine.auto_call(session.arguments, session.evaluate(source)?)?
             }
             Loaded::Flake(reference) => self.flake(reference)?,
             Loaded::Named(path) => {
                 let source = match (&self.typed.file, &self.typed.expression) {
-                    (Some(file), _) => session.file_expression(file)?,
+                    (Some(file), _) => session.file_expression(&session.file_argument(file)?)?,
                     (None, text) => session.expression(text.as_deref().unwrap_or(b"{ }"))?,
                 };
                 let path: &[u8] = if path == b"." { b"" } else { path };

@@ -37,14 +37,9 @@ pub(super) fn fetch_settings(host: &dyn Host, flags: &Flags, config: &Config) ->
         let word = String::from_utf8_lossy(word).into_owned();
         word.split_once('=').map(|(host, token)| (host.to_owned(), token.to_owned()))
     };
-    let under_home = |variable: &[u8], below: &str| {
-        let home = || Some(PathBuf::from(std::ffi::OsString::from_vec(host.home().ok()?.to_vec())).join(below));
-        dir(host, variable).or_else(home)
-    };
-    let cache_home = dir(host, b"NIX_CACHE_HOME").or_else(|| under_home(b"XDG_CACHE_HOME", ".cache"));
-    let user_conf = dir(host, b"NIX_CONFIG_HOME").or_else(|| under_home(b"XDG_CONFIG_HOME", ".config").map(|dir| dir.join("nix")));
+    let user_conf = dir(host, b"NIX_CONFIG_HOME").or_else(|| under_home(host, b"XDG_CONFIG_HOME", ".config").map(|dir| dir.join("nix")));
     FetchSettings {
-        cache_dir: cache_home.unwrap_or_else(|| PathBuf::from("/tmp")).join("firn/fetch"),
+        cache_dir: cache_home(host).unwrap_or_else(|| PathBuf::from("/tmp")).join("firn/fetch"),
         flakes: config.has_feature("flakes"),
         verified_fetches: config.has_feature("verified-fetches"),
         allow_dirty: flag("allow-dirty", true),
@@ -62,6 +57,16 @@ pub(super) fn fetch_settings(host: &dyn Host, flags: &Flags, config: &Config) ->
         conf_dir: dir(host, b"NIX_CONF_DIR").unwrap_or(defaults.conf_dir),
         user_conf_dir: user_conf,
     }
+}
+
+/// The user's cache home; none if there is no home at all.
+pub(super) fn cache_home(host: &dyn Host) -> Option<PathBuf> {
+    dir(host, b"NIX_CACHE_HOME").or_else(|| under_home(host, b"XDG_CACHE_HOME", ".cache"))
+}
+
+fn under_home(host: &dyn Host, variable: &[u8], below: &str) -> Option<PathBuf> {
+    let home = || Some(PathBuf::from(std::ffi::OsString::from_vec(host.home().ok()?.to_vec())).join(below));
+    dir(host, variable).or_else(home)
 }
 
 fn text(config: &Config, name: &str) -> Option<String> {

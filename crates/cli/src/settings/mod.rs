@@ -3,12 +3,14 @@
 pub mod config;
 mod fetching;
 mod file;
+mod memo;
 pub mod table;
 
 use crate::failure::Failure;
 use crate::flags::Flags;
 use config::Config;
 pub use fetching::FlakeSettings;
+pub use memo::{Memo, MemoMode};
 use firn_eval::{Features, Settings};
 use firn_host::{AbsPath, DefaultPaths, Host, SearchEntry, SearchPath};
 use firn_syntax::Lint;
@@ -33,6 +35,8 @@ pub struct Resolved {
     pub flake: FlakeSettings,
     /// Whether pure evaluation was asked for by name.
     pub pure_by_name: bool,
+    /// What is remembered.
+    pub memo: Memo,
 }
 
 /// When derivations and sources are written to the store.
@@ -93,6 +97,7 @@ pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8]))
         fetch: fetching::fetch_settings(host, flags, &config),
         flake: fetching::flake_settings(&config),
         pure_by_name: named_pure == Some(true),
+        memo: memo::resolve(host, flags)?,
     })
 }
 

@@ -55,7 +55,9 @@ fn nothing_is_unfinished_or_switched_off() {
 fn unsafe_code_stays_in_its_room() {
     let mut complaints = Vec::new();
     for file in files().iter().filter(|f| f.is("rs")) {
-        if file.path.starts_with("crates/value/src/layout/") || file.path.starts_with("crates/tidy/") {
+        // Where LMDB is opened there is one unsafe call.
+        let lmdb = file.path == "crates/cache/src/environment.rs";
+        if lmdb || file.path.starts_with("crates/value/src/layout/") || file.path.starts_with("crates/tidy/") {
             continue;
         }
         for (number, line) in file.lines() {

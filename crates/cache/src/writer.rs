@@ -1,0 +1,174 @@
+//! `Writer`: writes in batches from a thread of its own, off the critical path.
+//!
+//! What belongs together is handed over as one [`Batch`] and becomes visible as one: records never before the observations
+//! and blobs they name. When something cannot be written (full disk, read-only), the writer stops, and says why once.
+
+use crate::disk::{HISTORY, stamp_bytes, stamp_key};
+use crate::environment::Environment;
+use crate::{collect, sealed_kind};
+use firn_host::{Digest, Question, Stamp};
+use firn_memo::kept::record::{seal, unseal};
+use firn_memo::kept::{Encoded, Record, Stored};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// Results longer than this are stored apart, under their digest.
+const INLINE: usize = 1024;
+
+/// Things that are written together.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// New answers.
+    pub answers: Vec<Answer>,
+    /// States of files and what they vouch for.
+    pub stamps: Vec<(Question, Stamp, Digest)>,
+    /// Keys of records that were of use.
+    pub used: Vec<Vec<u8>>,
+    /// Seconds since 1970.
+    pub now: i64,
+}
+
+/// An answer as it is handed over.
+#[derive(Debug)]
+pub struct Answer {
+    /// The question's digest.
+    pub question: Digest,
+    /// The record, its result inline.
+    pub record: Record,
+    /// Nodes of observations.
+    pub nodes: Encoded,
+}
+
+enum Order {
+    Write(Batch),
+}
+
+/// A thread that writes.
+pub struct Writer {
+    orders: Option<Sender<Order>>,
+    thread: Option<JoinHandle<Result<(), heed::Error>>>,
+}
+
+impl Writer {
+    pub(crate) fn start(environment: Environment, limit: u64) -> Writer {
+        let (orders, received) = channel();
+        let thread = std::thread::Builder::new().name("firn cache".to_owned());
+        let thread = thread.spawn(move || crate::quietly(|| write_all(&environment, limit, &received))).ok();
+        Writer { orders: Some(orders), thread }
+    }
+
+    /// Hands over things to write. Returns at once.
+    pub fn write(&self, batch: Batch) {
+        if let Some(orders) = &self.orders {
+            // A writer that has stopped takes nothing more; `finish` tells why.
+            let _ = orders.send(Order::Write(batch));
+        }
+    }
+
+    /// Waits until everything is written; the reason if it could not be.
+    pub fn finish(mut self) -> Result<(), String> {
+        self.orders = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(Ok(()))) => Ok(()),
+            Some(Ok(Err(error))) => Err(error.to_string()),
+            Some(Err(_)) => Err("the thread that writes has stopped".to_owned()),
+            None => Err("cannot start a thread".to_owned()),
+        }
+    }
+}
+
+fn write_all(environment: &Environment, limit: u64, received: &Receiver<Order>) -> Result<(), heed::Error> {
+    while let Ok(Order::Write(first)) = received.recv() {
+        // What has piled up meanwhile goes into the same transaction.
+        let batches: Vec<Batch> = std::iter::once(first).chain(received.try_iter().map(|Order::Write(batch)| batch)).collect();
+        let now = batches.iter().map(|batch| batch.now).max().unwrap_or(0);
+        match write(environment, &batches) {
+            // Full of its own size: make room and try once more.
+            Err(heed::Error::Mdb(heed::MdbError::MapFull)) => {
+                collect::collect(environment, limit / 2, now)?;
+                write(environment, &batches)?;
+            }
+            written => written?,
+        }
+        if collect::size(environment)? > limit {
+            collect::collect(environment, limit / 4 * 3, now)?;
+        }
+    }
+    Ok(())
+}
+
+fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error> {
+    let mut txn = environment.env.write_txn()?;
+    let tables = environment.tables();
+    let mut changed = false;
+    for batch in batches {
+        for Answer { question, record, nodes } in &batch.answers {
+            changed = true;
+            for (digest, bytes) in nodes {
+                if tables[1].get(&txn, &digest.0)?.is_none_or(|old| unseal(sealed_kind(1), &digest.0, old).is_none()) {
+                    tables[1].put(&mut txn, &digest.0, &seal(sealed_kind(1), &digest.0, bytes))?;
+                }
+            }
+            let mut record = record.clone();
+            if let Stored::Inline(bytes) = &record.result
+                && bytes.len() > INLINE
+            {
+                let digest = Digest::of_content(bytes);
+                tables[2].put(&mut txn, &digest.0, &seal(sealed_kind(2), &digest.0, bytes))?;
+                record.result = Stored::Blob(digest);
+            }
+            let key = record_key(question, &record);
+            tables[0].put(&mut txn, &key, &seal(sealed_kind(0), &key, &record.encode()))?;
+            forget_oldest(environment, &mut txn, question, &key)?;
+        }
+        for (question, stamp, digest) in &batch.stamps {
+            let Some(key) = stamp_key(question) else { continue };
+            let payload = [&stamp_bytes(stamp)[..], &digest.0, &batch.now.to_le_bytes()].concat();
+            let sealed = seal(sealed_kind(3), &key, &payload);
+            if tables[3].get(&txn, &key)? != Some(&sealed[..]) {
+                tables[3].put(&mut txn, &key, &sealed)?;
+                changed = true;
+            }
+        }
+        for key in &batch.used {
+            if tables[0].get(&txn, key)?.is_some() {
+                tables[4].put(&mut txn, key, &seal(sealed_kind(4), key, &batch.now.to_le_bytes()))?;
+                changed = true;
+            }
+        }
+    }
+    if changed { txn.commit() } else { Ok(()) }
+}
+
+/// The question, then what tells its answers apart: equal answers that rest on the same are one.
+fn record_key(question: &Digest, record: &Record) -> Vec<u8> {
+    let same = Record { cost: 0, made: 0, ..record.clone() };
+    let digest = blake3::hash(&same.encode());
+    [&question.0[..], &digest.as_bytes()[..16]].concat()
+}
+
+/// Of too many answers to one question the one that was of use longest ago goes.
+fn forget_oldest(
+    environment: &Environment,
+    txn: &mut heed::RwTxn<'_>,
+    question: &Digest,
+    newest: &[u8],
+) -> Result<(), heed::Error> {
+    let mut known: Vec<(i64, Vec<u8>)> = Vec::new();
+    for entry in environment.records.prefix_iter(txn, &question.0)? {
+        let (key, sealed) = entry?;
+        if key == newest {
+            continue;
+        }
+        let record = unseal(sealed_kind(0), key, sealed).and_then(|bytes| Record::decode(bytes).ok());
+        let used = environment.uses.get(txn, key)?.and_then(|sealed| unseal(sealed_kind(4), key, sealed));
+        let used = used.and_then(|bytes| bytes.try_into().ok()).map_or(i64::MIN, i64::from_le_bytes);
+        known.push((record.map_or(i64::MIN, |record| record.made.max(used)), key.to_vec()));
+    }
+    known.sort();
+    for (_, key) in known.iter().take(known.len().saturating_sub(HISTORY - 1)) {
+        environment.records.delete(txn, key)?;
+        environment.uses.delete(txn, key)?;
+    }
+    Ok(())
+}

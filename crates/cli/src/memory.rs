@@ -1,0 +1,421 @@
+//! `Memory`: answers to whole questions, kept between runs (`--memo disk`).
+//!
+//! 1. A question is what the command line asks: an entry, an attribute path, arguments, settings, a form ([`Asked`]).
+//! 2. [`Memory::recall`] looks for records of it, newest first, and verifies everything that was observed for them; the
+//!    first that holds is the answer. Store objects that it refers to must be there where a store is written.
+//! 3. Otherwise the command evaluates. Everything the process asks of the outside is written down meanwhile by the
+//!    [`Recorder`], so what is kept with the answer ([`Memory::keep`]) is never too little.
+//! 4. What was printed on the way is kept and printed again. In a run with several questions that cannot be told apart by
+//!    question, so an answer that printed something is neither kept nor given there.
+
+use crate::log::Log;
+use crate::settings::Resolved;
+use firn_cache::{Answer, Batch, Disk, Found, Reading, Writer};
+use firn_host::{
+    AbsPath, Digest, Durability, FileType, Host, Observation, Question, RecordedStore, Recording, Sink, Stamp, Store,
+};
+use firn_memo::kept::{
+    Asked, Counts, ENTRY, Entry, HERE, Key, NotStorable, ObservationId, Record, Roles, STORE, SetId, Sets, Stored, Verifier, Witness,
+    digest_location, plain,
+};
+use firn_store::store_dir::StoreDir;
+use firn_value::{Context, List, ListBuilder, Value};
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Takes down what is observed, from any thread.
+#[derive(Default)]
+pub struct Recorder {
+    sets: Sets,
+    /// Observed since the last answer was kept.
+    fresh: Mutex<Vec<ObservationId>>,
+    /// Observed before.
+    earlier: Mutex<SetId>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sink for Recorder {
+    fn observe(&self, observation: Observation) {
+        let (id, is_new) = self.sets.observe(&observation);
+        if is_new {
+            lock(&self.fresh).push(id);
+        }
+    }
+}
+
+impl Recorder {
+    /// Everything observed so far.
+    fn all(&self) -> SetId {
+        let mut earlier = lock(&self.earlier);
+        *earlier = self.sets.join(&std::mem::take(&mut *lock(&self.fresh)), &[*earlier]);
+        *earlier
+    }
+
+    /// Leaves out what was observed so far: the question says it all.
+    fn begin_anew(&self) {
+        lock(&self.fresh).clear();
+        *lock(&self.earlier) = SetId::EMPTY;
+    }
+}
+
+/// The memory of a run.
+pub struct Memory {
+    disk: Arc<Disk>,
+    recorder: Arc<Recorder>,
+    /// Sees what evaluation sees, and writes nothing down.
+    host: Arc<dyn Host>,
+    store: Arc<dyn Store>,
+    store_dir: StoreDir,
+    log: Arc<Log>,
+    roles: RefCell<Roles>,
+    writer: RefCell<Option<Writer>>,
+    stamps: RefCell<Vec<(Question, Stamp, Digest)>>,
+    /// Several questions are asked in this run.
+    several: Cell<bool>,
+    /// Something was printed for an earlier question.
+    printed: Cell<bool>,
+    shadow: bool,
+    least: Duration,
+    counts: Cell<Outcome>,
+}
+
+/// What became of the questions of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outcome {
+    /// Answered from memory.
+    pub hits: u64,
+    /// Not known, or no longer so.
+    pub misses: u64,
+    /// Answers kept.
+    pub kept: u64,
+    /// What verification did.
+    pub verified: Counts,
+    /// Microseconds spent looking and verifying.
+    pub spent: u64,
+    /// Microseconds that the answers given took when they were found.
+    pub saved: u64,
+}
+
+/// A question that is being evaluated.
+pub struct Pending {
+    key: Key,
+    began: Instant,
+    /// The answer that memory would have given, where that is checked.
+    expected: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What memory says to a question.
+pub enum Recalled {
+    /// The answer.
+    Known(Value),
+    /// It has to be evaluated; what comes of it may be kept.
+    Unknown(Option<Pending>),
+}
+
+/// Least time that an answer must have taken to be kept, in milliseconds.
+const LEAST: u64 = 20;
+
+static DISK: OnceLock<Option<Arc<Disk>>> = OnceLock::new();
+
+/// The database under the user's cache home; opened once, and the user is told once why it cannot be.
+pub fn disk(resolved: &Resolved, log: &Log) -> Option<Arc<Disk>> {
+    DISK.get_or_init(|| {
+        let dir = resolved.memo.dir.clone()?;
+        match Disk::open(&dir, resolved.memo.limit) {
+            Ok(disk) => {
+                if let Some(salvaged) = disk.salvaged() {
+                    let (place, count) = (dir.display(), salvaged.entries);
+                    let message = format!("the cache '{place}' was damaged ({}); {count} answers were saved", salvaged.what);
+                    log.warn(message.as_bytes());
+                }
+                Some(Arc::new(disk))
+            }
+            Err(reason) => {
+                log.warn(format!("evaluating without the cache on disk: {reason}").as_bytes());
+                None
+            }
+        }
+    })
+    .clone()
+}
+
+/// The memory of a run being set up: the host and the store as they are written down.
+pub struct Watched {
+    /// The host that evaluation looks through.
+    pub host: Arc<dyn Host>,
+    /// The store that evaluation uses.
+    pub store: Arc<dyn Store>,
+    /// Who hears of fetched trees.
+    pub sink: Arc<dyn Sink>,
+    /// The memory.
+    pub memory: Memory,
+}
+
+impl Memory {
+    /// Opens the memory and has `host` and `store` watched; none if the user wants no memory or there can be none.
+    pub fn watch(host: &Arc<dyn Host>, store: &Arc<dyn Store>, resolved: &Resolved, log: &Arc<Log>) -> Option<Watched> {
+        if !resolved.memo.keeps_answers {
+            return None;
+        }
+        let store_dir = StoreDir::new(resolved.eval.store_dir.as_bytes()).ok()?;
+        let store_path = AbsPath::new(store_dir.as_bytes()).ok()?;
+        let disk = disk(resolved, log)?;
+        let recorder = Arc::new(Recorder::default());
+        let sink: Arc<dyn Sink> = recorder.clone();
+        let heard = sink.clone();
+        let recording = Recording::new(host.clone(), move |seen: Observation| heard.observe(seen), store_path.clone());
+        let recorded = RecordedStore::new(store.clone(), store_dir.clone(), sink.clone());
+        let mut roles = Roles::new();
+        roles.assign(STORE, store_path);
+        let memory = Memory {
+            disk,
+            recorder,
+            host: host.clone(),
+            store: store.clone(),
+            store_dir,
+            log: log.clone(),
+            roles: RefCell::new(roles),
+            writer: RefCell::default(),
+            stamps: RefCell::default(),
+            several: Cell::new(false),
+            printed: Cell::new(false),
+            shadow: resolved.memo.mode.is_shadow(),
+            least: Duration::from_millis(resolved.memo.least.unwrap_or(LEAST)),
+            counts: Cell::default(),
+        };
+        Some(Watched { host: Arc::new(recording), store: Arc::new(recorded), sink, memory })
+    }
+
+    /// Several questions are asked in this run.
+    pub fn expect_several(&self) {
+        self.several.set(true);
+    }
+
+    /// What became of the questions.
+    pub fn outcome(&self) -> Outcome {
+        self.counts.get()
+    }
+
+    /// Gives the trees of a question their roles.
+    pub fn name_trees(&self, entry: &Entry, search: &[(String, AbsPath)]) {
+        let mut roles = self.roles.borrow_mut();
+        for (role, tree) in search {
+            roles.assign(role, tree.clone());
+        }
+        match entry {
+            Entry::File(path) => roles.assign(ENTRY, self.tree_of(path)),
+            Entry::Expression(_, base) => roles.assign(HERE, self.tree_of(base)),
+            Entry::Flake(_) => {}
+        }
+    }
+
+    /// The checkout that a path lies in: the nearest directory above it that has a `.git`, or the directory itself.
+    fn tree_of(&self, path: &AbsPath) -> AbsPath {
+        let has = |dir: &AbsPath, name: &[u8]| {
+            dir.beneath(name).is_ok_and(|path| matches!(self.host.file_type(&path), Ok(Some(_))))
+        };
+        let above = std::iter::successors(Some(path.clone()), AbsPath::parent).filter(|dir| !dir.is_root());
+        let root = above.clone().find(|dir| has(dir, b".git"));
+        let is_directory = matches!(self.host.file_type(path), Ok(Some(FileType::Directory)));
+        let own = || if is_directory { Some(path.clone()) } else { path.parent() };
+        root.or_else(own).unwrap_or_else(AbsPath::root)
+    }
+
+    /// Looks for an answer. `writes` says that the store has to be as an evaluation would leave it.
+    pub fn recall(&self, asked: &Asked, writes: bool) -> Recalled {
+        let began = Instant::now();
+        if matches!(asked.entry, Entry::Flake(_)) {
+            self.recorder.begin_anew();
+        }
+        let roles = self.roles.borrow().clone();
+        let key = Key::new(asked, &roles);
+        let found = self.look(&key, &roles, writes);
+        let mut counts = self.counts.get();
+        counts.spent += began.elapsed().as_micros() as u64;
+        let mut expected = None;
+        if let Some((found, value)) = found {
+            counts.hits += 1;
+            counts.saved += found.record.cost;
+            self.counts.set(counts);
+            let now = self.host.current_time();
+            if found.is_use_due(now) {
+                self.write(Batch { used: vec![found.key.clone()], now, ..Batch::default() });
+            }
+            if !self.shadow {
+                self.log.repeat(&found.record.log);
+                return Recalled::Known(value);
+            }
+            expected = Some((found.result, found.record.log));
+        } else {
+            counts.misses += 1;
+            self.counts.set(counts);
+        }
+        self.log.listen();
+        Recalled::Unknown(Some(Pending { key, began: Instant::now(), expected }))
+    }
+
+    fn look(&self, key: &Key, roles: &Roles, writes: bool) -> Option<(Found, Value)> {
+        let reading = self.disk.read()?;
+        let candidates = reading.records(&key.digest);
+        if candidates.is_empty() {
+            return None;
+        }
+        let witness = Witnessed { memory: self, reading: &reading };
+        let verifier = Verifier::new(&*self.host, &witness, roles);
+        let fitting = |found: &Found| {
+            let silent = found.record.log.is_empty() || !self.several.get();
+            silent && (!writes || self.are_present(&found.record.needs)) && verifier.holds(found.record.observations)
+        };
+        let found = candidates.into_iter().find(fitting);
+        let mut counts = self.counts.get();
+        counts.verified = verifier.counts();
+        self.counts.set(counts);
+        let found = found?;
+        let value = plain::decode(&found.result, roles).ok()?;
+        Some((found, value))
+    }
+
+    fn are_present(&self, needs: &[Vec<u8>]) -> bool {
+        needs.iter().all(|path| {
+            let object = self.store_dir.parse(path);
+            object.is_ok_and(|object| self.store.is_valid(&object).unwrap_or(false))
+        })
+    }
+
+    /// Keeps an answer with everything observed for it, if it can be and is worth it. In shadow, compares it instead.
+    pub fn keep(&self, pending: Option<Pending>, answer: Value, needs: Vec<Vec<u8>>) {
+        let Some(Pending { key, began, expected }) = pending else { return };
+        let cost = began.elapsed();
+        let heard = self.log.heard();
+        let observations = self.recorder.all();
+        let roles = self.roles.borrow().clone();
+        let Ok(result) = plain::encode(answer, &roles) else { return };
+        let log = heard.text;
+        if let Some((result_before, log_before)) = expected {
+            self.compare(&key, (&result, &log), (&result_before, &log_before));
+            return;
+        }
+        let silent = log.is_empty() && !self.printed.get();
+        self.printed.set(self.printed.get() || !log.is_empty());
+        if heard.is_passing || self.several.get() && !silent || cost < self.least {
+            return;
+        }
+        let places: Vec<ObservationId> = self.places(&roles).map(|place| self.recorder.sets.observe(&place).0).collect();
+        let whole = self.recorder.sets.join(&places, &[observations]);
+        let members = self.recorder.sets.members(whole);
+        let (root, nodes) = match self.recorder.sets.encode(whole, &roles) {
+            Ok(encoded) => encoded,
+            Err(NotStorable::Question(question)) => {
+                let text = format!("not remembered on disk, because of what was observed: {question:?}");
+                return self.log.detail(text.as_bytes());
+            }
+        };
+        let durability = members.iter().map(|observation| observation.durability).min().unwrap_or(Durability::High);
+        let now = self.host.current_time();
+        let record = Record {
+            question: key.question,
+            result: Stored::Inline(result),
+            log,
+            observations: root,
+            needs,
+            cost: cost.as_micros() as u64,
+            durability,
+            made: now,
+        };
+        let stamps = members.iter().filter_map(|observation| self.stamp(observation, now)).collect();
+        self.write(Batch { answers: vec![Answer { question: key.digest, record, nodes }], stamps, used: vec![], now });
+        let mut counts = self.counts.get();
+        counts.kept += 1;
+        self.counts.set(counts);
+    }
+
+    /// Where the trees lie: a path may have been turned into a string.
+    fn places<'r>(&self, roles: &'r Roles) -> impl Iterator<Item = Observation> + 'r {
+        let movable = roles.iter().filter(|(role, tree)| *role != STORE && !tree.is_root());
+        movable.map(|(role, tree)| {
+            let question = Question::Location(role.as_bytes().into());
+            Observation::new(question, digest_location(tree.as_bytes()), Durability::Medium)
+        })
+    }
+
+    /// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between,
+    /// no later state equals it.
+    fn stamp(&self, observation: &Observation, now: i64) -> Option<(Question, Stamp, Digest)> {
+        let (Question::File(path) | Question::Directory(path)) = &observation.question else { return None };
+        let stat = self.host.lstat(path).ok()??;
+        stat.stamp.is_settled(now).then(|| (observation.question.clone(), stat.stamp, observation.digest))
+    }
+
+    fn compare(&self, key: &Key, now: (&[u8], &[u8]), before: (&[u8], &[u8])) {
+        if now == before {
+            return;
+        }
+        let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let message = format!(
+            "the cache on disk would have given another answer (question {}):\n  remembered: {}\n  evaluated:  {}",
+            key.digest,
+            shown(before.0) + &shown(before.1),
+            shown(now.0) + &shown(now.1)
+        );
+        self.log.warn(message.as_bytes());
+    }
+
+    fn write(&self, batch: Batch) {
+        self.writer.borrow_mut().get_or_insert_with(|| self.disk.writer()).write(batch);
+    }
+
+    /// Waits for what is being written. A cache that cannot be written is told once and changes nothing else.
+    pub fn finish(&self) {
+        let stamps = std::mem::take(&mut *self.stamps.borrow_mut());
+        if !stamps.is_empty() {
+            self.write(Batch { stamps, now: self.host.current_time(), ..Batch::default() });
+        }
+        if let Some(writer) = self.writer.borrow_mut().take()
+            && let Err(reason) = writer.finish()
+        {
+            self.log.warn(format!("the cache on disk was not written: {reason}").as_bytes());
+        }
+    }
+}
+
+/// What verification asks of the database and the store.
+struct Witnessed<'a> {
+    memory: &'a Memory,
+    reading: &'a Reading<'a>,
+}
+
+impl Witness for Witnessed<'_> {
+    fn node(&self, digest: &Digest) -> Option<Vec<u8>> {
+        self.reading.node(digest)
+    }
+
+    fn vouched(&self, question: &Question, stamp: &Stamp) -> Option<Digest> {
+        self.reading.vouched(question, stamp)
+    }
+
+    fn vouch(&self, question: &Question, stamp: &Stamp, digest: Digest) {
+        self.memory.stamps.borrow_mut().push((question.clone(), *stamp, digest));
+    }
+
+    fn store_object(&self, path: &[u8]) -> Option<Digest> {
+        let object = self.memory.store_dir.parse(path).ok()?;
+        RecordedStore::digest_object(&*self.memory.store, &object)
+    }
+}
+
+/// Texts as a value, and back.
+pub fn texts(items: &[Vec<u8>]) -> Value {
+    let mut list = ListBuilder::new(items.len());
+    items.iter().for_each(|item| list.push(Value::string(item, Context::EMPTY)));
+    list.finish()
+}
+
+/// The texts of such a value.
+pub fn as_texts(value: Value) -> Vec<Vec<u8>> {
+    let items = value.as_list().into_iter().flat_map(List::iter);
+    items.filter_map(|item| item.as_str().map(|text| text.bytes().to_vec())).collect()
+}

@@ -1,0 +1,89 @@
+//! What is remembered, and where: `--memo`, `FIRN_MEMO`, and the variables that bound it.
+
+use super::non_empty;
+use crate::failure::Failure;
+use crate::flags::Flags;
+use firn_host::Host;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// How much is remembered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoMode {
+    /// Nothing.
+    Off,
+    /// What happened in this run.
+    #[default]
+    Run,
+    /// What happened in earlier runs too.
+    Disk,
+    /// What happened on other machines too.
+    Shared,
+    /// As on disk, but everything remembered is evaluated as well and compared.
+    Shadow,
+}
+
+impl MemoMode {
+    /// Whether earlier runs are remembered.
+    pub fn uses_disk(self) -> bool {
+        matches!(self, MemoMode::Disk | MemoMode::Shared | MemoMode::Shadow)
+    }
+
+    /// Whether what is remembered is evaluated as well.
+    pub fn is_shadow(self) -> bool {
+        self == MemoMode::Shadow
+    }
+}
+
+/// What is remembered, and where.
+#[derive(Clone, Debug, Default)]
+pub struct Memo {
+    /// How much.
+    pub mode: MemoMode,
+    /// Whether answers to whole questions are remembered between runs.
+    pub keeps_answers: bool,
+    /// The directory of the cache on disk; none if there is no home.
+    pub dir: Option<PathBuf>,
+    /// The most bytes that it may take.
+    pub limit: u64,
+    /// The least milliseconds that an answer must have taken to be kept.
+    pub least: Option<u64>,
+}
+
+/// One gigabyte.
+const LIMIT: u64 = 1 << 30;
+
+/// What flags and environment say.
+pub(super) fn resolve(host: &dyn Host, flags: &Flags) -> Result<Memo, Failure> {
+    let (wanted, named) = match &flags.memo {
+        Some(mode) => (Some(mode.clone()), "--memo"),
+        None => (non_empty(host, b"FIRN_MEMO"), "FIRN_MEMO"),
+    };
+    let mode = match wanted.as_deref() {
+        None => MemoMode::default(),
+        Some(b"off") => MemoMode::Off,
+        Some(b"run") => MemoMode::Run,
+        Some(b"disk") => MemoMode::Disk,
+        Some(b"shared") => MemoMode::Shared,
+        Some(b"shadow") => MemoMode::Shadow,
+        Some(other) => {
+            let before = format!("{named} is one of off, run, disk, shared, shadow, not '");
+            return Err(Failure::usage(&before, other, "'"));
+        }
+    };
+    let number = |name: &str| -> Result<Option<u64>, Failure> {
+        let Some(text) = non_empty(host, name.as_bytes()) else { return Ok(None) };
+        let parsed = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+        parsed.map(Some).ok_or_else(|| Failure::usage(&format!("{name} is a number, not '"), &text, "'"))
+    };
+    let home = super::fetching::cache_home(host);
+    let named = non_empty(host, b"FIRN_CACHE_DIR").map(|dir| PathBuf::from(OsString::from_vec(dir)));
+    Ok(Memo {
+        mode,
+        keeps_answers: flags.keeps_answers && mode.uses_disk(),
+        dir: named.or_else(|| home.map(|home| home.join("firn/memo"))),
+        limit: number("FIRN_CACHE_SIZE")?.map_or(LIMIT, |megabytes| megabytes.saturating_mul(1 << 20)),
+        least: number("FIRN_MEMO_LEAST")?,
+    })
+}

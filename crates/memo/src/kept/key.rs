@@ -1,0 +1,101 @@
+//! `Key`: a question as asked on a command line, in words that any checkout and any machine would use (spec L3.1).
+//!
+//! Trees are named by role, the paths of arguments within them; whatever changes the meaning of the answer (settings,
+//! system, features, the form it is printed in) is part of the question (nix#3872). Equal questions have equal bytes.
+
+use super::cbor::Writer;
+use super::roles::Roles;
+use firn_host::{AbsPath, Digest};
+use std::collections::BTreeMap;
+
+/// Raised when evaluation itself changes what it answers; entries of other epochs are never asked for.
+pub const EPOCH: u64 = 1;
+
+/// Where an evaluation begins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// A file or directory.
+    File(AbsPath),
+    /// An expression, and the directory it is seen from.
+    Expression(Vec<u8>, AbsPath),
+    /// A flake with everything pinned, by its fingerprint.
+    Flake(Vec<u8>),
+}
+
+/// An argument for functions that are called automatically.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Argument {
+    /// An expression.
+    Expression(Vec<u8>),
+    /// A string.
+    Text(Vec<u8>),
+}
+
+/// A question.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// Where evaluation begins.
+    pub entry: Entry,
+    /// The attribute path.
+    pub attribute: Vec<u8>,
+    /// What is done with the value: how it is printed, or that it is instantiated.
+    pub form: Vec<u8>,
+    /// Arguments for functions that are called automatically.
+    pub arguments: BTreeMap<Vec<u8>, Argument>,
+    /// Settings that change what expressions mean, by name.
+    pub settings: BTreeMap<String, Vec<u8>>,
+}
+
+/// A question's bytes and their digest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Key {
+    /// The name under which answers are stored.
+    pub digest: Digest,
+    /// The question in full.
+    pub question: Vec<u8>,
+}
+
+impl Key {
+    /// The key of a question.
+    pub fn new(asked: &Asked, roles: &Roles) -> Key {
+        let Asked { entry, attribute, form, arguments, settings } = asked;
+        let mut writer = Writer::new();
+        writer.array(7).unsigned(EPOCH).text(env!("CARGO_PKG_VERSION"));
+        let place = |writer: &mut Writer, path: &AbsPath| {
+            let (role, rest) = roles.place(path);
+            writer.text(role).bytes(rest);
+        };
+        match entry {
+            Entry::File(path) => {
+                writer.array(3).unsigned(0);
+                place(&mut writer, path);
+            }
+            Entry::Expression(text, base) => {
+                writer.array(4).unsigned(1).bytes(text);
+                place(&mut writer, base);
+            }
+            Entry::Flake(fingerprint) => {
+                writer.array(2).unsigned(2).bytes(fingerprint);
+            }
+        }
+        writer.bytes(attribute).bytes(form).array(arguments.len());
+        for (name, argument) in arguments {
+            let (kind, text) = match argument {
+                Argument::Expression(text) => (0, text),
+                Argument::Text(text) => (1, text),
+            };
+            writer.array(3).bytes(name).unsigned(kind).bytes(text);
+        }
+        writer.array(settings.len());
+        for (name, value) in settings {
+            writer.array(2).text(name).bytes(value);
+        }
+        let question = writer.finish();
+        Key { digest: Key::digest(&question), question }
+    }
+
+    /// The digest of a question's bytes.
+    pub fn digest(question: &[u8]) -> Digest {
+        Digest(blake3::derive_key("firn memo 2026-11 question", question))
+    }
+}

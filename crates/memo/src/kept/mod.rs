@@ -1,0 +1,20 @@
+//! What outlives a run is bytes: [`plain`] values and [`observation`] sets in [`cbor`], a [`Record`] of both under a [`Key`].
+//!
+//! All of it is in the words of [`Roles`], which name no checkout; a [`Verifier`] says whether a record still holds. Nothing
+//! here touches a disk: whoever has one keeps what these files write (`crates/cache`).
+
+pub mod cbor;
+pub mod document;
+mod key;
+pub mod observation;
+pub mod plain;
+pub mod record;
+mod roles;
+mod sets;
+mod verify;
+
+pub use key::{Argument, Asked, EPOCH, Entry, Key};
+pub use record::{Record, Stored};
+pub use roles::{ENTRY, HERE, ROOT, Roles, STORE};
+pub use sets::{Encoded, NotStorable, ObservationId, SetId, Sets, is_storable};
+pub use verify::{Counts, Verifier, Witness, digest_location};

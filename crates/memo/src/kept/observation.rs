@@ -1,0 +1,368 @@
+//! Observations as bytes: one node of the graph of observation sets, with its paths in a shared table.
+//!
+//! ```text
+//! node         = [ [role text …], [path …], [child digest …], [observation …] ]
+//! path         = [ role number, length shared with the path before, the rest ]     ascending
+//! observation  = [ kind, durability, digest, argument … ]                          ascending by encoding
+//! ```
+//!
+//! Paths are written by role ([`Roles`]): the same observations in two checkouts are the same bytes. The digest of a
+//! node is that of its bytes, so that equal sets are one set, on disk and between machines.
+
+use super::cbor::{Item, Malformed, Reader, Writer};
+use super::roles::Roles;
+use firn_host::{
+    AbsPath, Digest, DocumentFormat, Durability, Follow, Names, Observation, Question, SearchEntry, SearchPath,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One node: what was observed here, and the sets that belong to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Digests of the nodes below, ascending.
+    pub children: Vec<Digest>,
+    /// What was observed here.
+    pub own: Vec<Observation>,
+}
+
+/// No path is longer.
+const LONGEST: usize = 1 << 16;
+
+/// Paths in order, by role and rest.
+struct Paths<'a> {
+    roles: &'a Roles,
+    numbers: BTreeMap<(&'a str, &'a [u8]), u64>,
+}
+
+impl<'a> Paths<'a> {
+    fn collect(own: &'a [Observation], roles: &'a Roles) -> Paths<'a> {
+        let mut numbers: BTreeMap<_, _> =
+            own.iter().filter_map(|o| o.question.path()).map(|path| (roles.place(path), 0)).collect();
+        for (index, number) in numbers.values_mut().enumerate() {
+            *number = index as u64;
+        }
+        Paths { roles, numbers }
+    }
+
+    fn number(&self, path: &AbsPath) -> u64 {
+        self.numbers.get(&self.roles.place(path)).copied().unwrap_or(u64::MAX)
+    }
+
+    /// The table of roles, then that of paths.
+    fn write(&self, writer: &mut Writer) {
+        let mut roles: Vec<&str> = self.numbers.keys().map(|(role, _)| *role).collect();
+        roles.dedup();
+        writer.array(roles.len());
+        for role in &roles {
+            writer.text(role);
+        }
+        writer.array(self.numbers.len());
+        let mut before: &[u8] = &[];
+        for (role, rest) in self.numbers.keys() {
+            let number = roles.binary_search(role).unwrap_or_default();
+            let shared = before.iter().zip(*rest).take_while(|(a, b)| a == b).count();
+            writer.array(3).unsigned(number as u64).unsigned(shared as u64).bytes(&rest[shared..]);
+            before = rest;
+        }
+    }
+}
+
+impl Node {
+    /// The node's bytes.
+    pub fn encode(&self, roles: &Roles) -> Vec<u8> {
+        let paths = Paths::collect(&self.own, roles);
+        let mut writer = Writer::new();
+        writer.array(4);
+        paths.write(&mut writer);
+        let mut children = self.children.clone();
+        children.sort_unstable();
+        children.dedup();
+        writer.array(children.len());
+        for child in &children {
+            writer.bytes(&child.0);
+        }
+        let mut own: Vec<Vec<u8>> = self.own.iter().map(|observation| encode(observation, &paths)).collect();
+        own.sort_unstable();
+        own.dedup();
+        writer.array(own.len());
+        for observation in &own {
+            writer.raw(observation);
+        }
+        writer.finish()
+    }
+
+    /// The digest that names these bytes.
+    pub fn digest(bytes: &[u8]) -> Digest {
+        Digest(blake3::derive_key("firn memo 2026-11 observations", bytes))
+    }
+
+    /// Reads a node back, its paths where this run has them. None in place of an observation about a tree that this
+    /// run does not have.
+    pub fn decode(bytes: &[u8], roles: &Roles) -> Result<(Vec<Digest>, Vec<Option<Observation>>), Malformed> {
+        let mut reader = Reader::new(bytes);
+        reader.tuple(4)?;
+        let names = (0..reader.array()?).map(|_| reader.text()).collect::<Result<Vec<&str>, _>>()?;
+        let paths = read_paths(&mut reader, &names, roles)?;
+        let children = (0..reader.array()?).map(|_| reader.fixed().map(Digest)).collect::<Result<Vec<_>, _>>()?;
+        let count = reader.array()?;
+        let mut own = Vec::with_capacity(count);
+        for _ in 0..count {
+            own.push(decode(&mut reader, &paths, roles)?);
+        }
+        reader.end()?;
+        Ok((children, own))
+    }
+
+    /// The digests of the nodes below, without reading the rest.
+    pub fn children(bytes: &[u8]) -> Result<Vec<Digest>, Malformed> {
+        let mut reader = Reader::new(bytes);
+        reader.tuple(4)?;
+        for _ in 0..reader.array()? {
+            reader.text()?;
+        }
+        for _ in 0..reader.array()? {
+            reader.tuple(3)?;
+            reader.unsigned()?;
+            reader.unsigned()?;
+            reader.bytes()?;
+        }
+        (0..reader.array()?).map(|_| reader.fixed().map(Digest)).collect()
+    }
+}
+
+fn read_paths(reader: &mut Reader<'_>, names: &[&str], roles: &Roles) -> Result<Vec<Option<AbsPath>>, Malformed> {
+    let count = reader.array()?;
+    let mut paths = Vec::with_capacity(count);
+    let mut current: Vec<u8> = Vec::new();
+    for _ in 0..count {
+        reader.tuple(3)?;
+        let role = *names.get(reader.index()?).ok_or(Malformed::Unexpected)?;
+        let shared = reader.index()?;
+        if shared > current.len() {
+            return Err(Malformed::Unexpected);
+        }
+        current.truncate(shared);
+        current.extend_from_slice(reader.bytes()?);
+        // Each path may share all of the one before it: without a bound a small input could stand for a huge table.
+        if current.len() > LONGEST {
+            return Err(Malformed::TooLarge);
+        }
+        paths.push(roles.resolve(role, &current));
+    }
+    Ok(paths)
+}
+
+fn encode(observation: &Observation, paths: &Paths<'_>) -> Vec<u8> {
+    let Observation { question, digest, durability } = observation;
+    let mut writer = Writer::new();
+    let (kind, arguments) = match question {
+        Question::File(_) => (0, 1),
+        Question::Directory(_) => (1, 1),
+        Question::DirectoryEntry(..) => (2, 2),
+        Question::Type(_) => (3, 1),
+        Question::Stat(_) => (4, 1),
+        Question::Link(_) => (5, 1),
+        Question::Resolve(..) => (6, 2),
+        Question::ExprPath(_) => (7, 1),
+        Question::Exists(..) => (8, 2),
+        Question::Env(_) => (9, 1),
+        Question::SearchPath(..) => (10, 3),
+        Question::Time => (11, 0),
+        Question::Home => (12, 0),
+        Question::CurrentDir => (13, 0),
+        Question::System => (14, 0),
+        Question::Setting(_) => (15, 1),
+        Question::Tree(_) => (16, 1),
+        Question::StorePath(_) => (17, 1),
+        Question::Output(..) => (18, 2),
+        Question::Location(_) => (19, 1),
+        Question::Binding(..) => (20, 2),
+        Question::Key(..) => (21, 3),
+    };
+    writer.array(3 + arguments).unsigned(kind).unsigned(durability_tag(*durability)).bytes(&digest.0);
+    match question {
+        Question::Env(name)
+        | Question::Setting(name)
+        | Question::Tree(name)
+        | Question::StorePath(name)
+        | Question::Location(name) => {
+            writer.bytes(name);
+        }
+        Question::Output(drv, output) => {
+            writer.bytes(drv).bytes(output);
+        }
+        Question::SearchPath(search, name) => write_search_path(&mut writer, search, name, paths.roles),
+        other => {
+            if let Some(path) = other.path() {
+                writer.unsigned(paths.number(path));
+            }
+        }
+    }
+    match question {
+        Question::DirectoryEntry(_, name) => writer.bytes(name),
+        Question::Resolve(_, follow) => writer.bool(*follow == Follow::Full),
+        Question::Exists(_, must_be_dir) => writer.bool(*must_be_dir),
+        Question::Binding(_, names) => write_names(&mut writer, names),
+        Question::Key(_, format, names) => {
+            writer.bool(*format == DocumentFormat::Toml);
+            write_names(&mut writer, names)
+        }
+        _ => &mut writer,
+    };
+    writer.finish()
+}
+
+fn write_names<'w>(writer: &'w mut Writer, names: &Names) -> &'w mut Writer {
+    writer.array(names.len());
+    for name in names.iter() {
+        writer.bytes(name);
+    }
+    writer
+}
+
+fn write_search_path(writer: &mut Writer, search: &SearchPath, name: &[u8], roles: &Roles) {
+    writer.bytes(name).bool(search.pure).array(search.entries.len());
+    for SearchEntry { prefix, path } in search.entries.iter() {
+        writer.array(2).bytes(prefix);
+        // Only a canonical path can be written by role and read back as it was.
+        match AbsPath::new(path).ok().filter(|whole| whole.as_bytes() == &**path) {
+            Some(whole) => {
+                let (role, rest) = roles.place(&whole);
+                writer.array(2).text(role).bytes(rest);
+            }
+            None => {
+                writer.bytes(path);
+            }
+        }
+    }
+}
+
+fn decode(
+    reader: &mut Reader<'_>,
+    paths: &[Option<AbsPath>],
+    roles: &Roles,
+) -> Result<Option<Observation>, Malformed> {
+    let len = reader.array()?;
+    let kind = reader.unsigned()?;
+    let durability = match reader.unsigned()? {
+        0 => Durability::Low,
+        1 => Durability::Medium,
+        2 => Durability::High,
+        _ => return Err(Malformed::Unexpected),
+    };
+    let digest = Digest(reader.fixed()?);
+    let path = match kind {
+        0..=8 | 20 | 21 => match paths.get(reader.index()?).ok_or(Malformed::Unexpected)? {
+            Some(path) => Some(path.clone()),
+            None => {
+                skip(reader, len.checked_sub(4).ok_or(Malformed::Unexpected)?)?;
+                return Ok(None);
+            }
+        },
+        _ => None,
+    };
+    let question = match (path, kind) {
+        (Some(path), kind) => Some(about_path(reader, kind, path)?),
+        (None, 10) => search_path(reader, roles)?,
+        (None, kind) => Some(about_name(reader, kind)?),
+    };
+    let expected = match kind {
+        11..=14 => 3,
+        0 | 1 | 3..=5 | 7 | 9 | 15..=17 | 19 => 4,
+        2 | 6 | 8 | 18 | 20 => 5,
+        _ => 6,
+    };
+    if len != expected {
+        return Err(Malformed::Unexpected);
+    }
+    Ok(question.map(|question| Observation { question, digest, durability }))
+}
+
+fn shared(reader: &mut Reader<'_>) -> Result<Arc<[u8]>, Malformed> {
+    reader.bytes().map(Arc::from)
+}
+
+fn about_path(reader: &mut Reader<'_>, kind: u64, path: AbsPath) -> Result<Question, Malformed> {
+    Ok(match kind {
+        0 => Question::File(path),
+        1 => Question::Directory(path),
+        2 => Question::DirectoryEntry(path, shared(reader)?),
+        3 => Question::Type(path),
+        4 => Question::Stat(path),
+        5 => Question::Link(path),
+        6 => Question::Resolve(path, if reader.bool()? { Follow::Full } else { Follow::Ancestors }),
+        7 => Question::ExprPath(path),
+        8 => Question::Exists(path, reader.bool()?),
+        20 => Question::Binding(path, read_names(reader)?),
+        _ => {
+            let format = if reader.bool()? { DocumentFormat::Toml } else { DocumentFormat::Json };
+            Question::Key(path, format, read_names(reader)?)
+        }
+    })
+}
+
+fn about_name(reader: &mut Reader<'_>, kind: u64) -> Result<Question, Malformed> {
+    Ok(match kind {
+        9 => Question::Env(shared(reader)?),
+        11 => Question::Time,
+        12 => Question::Home,
+        13 => Question::CurrentDir,
+        14 => Question::System,
+        15 => Question::Setting(shared(reader)?),
+        16 => Question::Tree(shared(reader)?),
+        17 => Question::StorePath(shared(reader)?),
+        18 => Question::Output(shared(reader)?, shared(reader)?),
+        19 => Question::Location(shared(reader)?),
+        _ => return Err(Malformed::Unexpected),
+    })
+}
+
+/// None if an entry lies in a tree that this run does not have.
+fn search_path(reader: &mut Reader<'_>, roles: &Roles) -> Result<Option<Question>, Malformed> {
+    let name = shared(reader)?;
+    let pure = reader.bool()?;
+    let count = reader.array()?;
+    let mut entries = Vec::with_capacity(count);
+    let mut all = true;
+    for _ in 0..count {
+        reader.tuple(2)?;
+        let prefix = shared(reader)?;
+        let path = match reader.item()? {
+            Item::Bytes(path) => Some(path.into()),
+            Item::Array(2) => {
+                let (role, rest) = (reader.text()?, reader.bytes()?);
+                roles.resolve(role, rest).map(|path| path.as_bytes().into())
+            }
+            _ => return Err(Malformed::Unexpected),
+        };
+        match path {
+            Some(path) => entries.push(SearchEntry { prefix, path }),
+            None => all = false,
+        }
+    }
+    Ok(all.then(|| Question::SearchPath(SearchPath { entries: entries.into(), pure }, name)))
+}
+
+fn durability_tag(durability: Durability) -> u64 {
+    match durability {
+        Durability::Low => 0,
+        Durability::Medium => 1,
+        Durability::High => 2,
+    }
+}
+
+fn read_names(reader: &mut Reader<'_>) -> Result<Names, Malformed> {
+    (0..reader.array()?).map(|_| reader.bytes().map(Arc::from)).collect()
+}
+
+fn skip(reader: &mut Reader<'_>, items: usize) -> Result<(), Malformed> {
+    let mut left = items;
+    while left > 0 {
+        left -= 1;
+        if let Item::Array(len) = reader.item()? {
+            left += len;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! `Record`: a result with everything that was observed to produce it, and the seal under which all things are stored.
+//!
+//! ```text
+//! sealed  = format (1 byte) · checksum (16 bytes) · payload
+//! record  = [ question, result | blob digest, log, observations, [store path …], cost, durability, made ]
+//! ```
+//!
+//! The checksum covers what the thing is, the key it is stored under, and its bytes: a flipped bit, a torn write and an
+//! entry moved to another key are all simply not there (spec M6).
+
+use super::cbor::{Item, Malformed, Reader, Writer};
+use firn_host::{Digest, Durability};
+
+/// The version of everything that is stored. Another one is a miss.
+pub const FORMAT: u8 = 1;
+
+const CHECKSUM: usize = 16;
+
+/// What a sealed thing is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A [`Record`].
+    Record,
+    /// A node of observations.
+    Observations,
+    /// The bytes of a result.
+    Blob,
+    /// What the state of a file vouches for.
+    Stamp,
+    /// When a record was last of use.
+    Use,
+}
+
+fn checksum(kind: Kind, key: &[u8], payload: &[u8]) -> [u8; CHECKSUM] {
+    let mut hasher = blake3::Hasher::new_derive_key("firn memo 2026-11 seal");
+    hasher.update(&[FORMAT, kind as u8]).update(&(key.len() as u64).to_le_bytes()).update(key).update(payload);
+    let mut sum = [0; CHECKSUM];
+    sum.copy_from_slice(&hasher.finalize().as_bytes()[..CHECKSUM]);
+    sum
+}
+
+/// The payload with its seal.
+pub fn seal(kind: Kind, key: &[u8], payload: &[u8]) -> Vec<u8> {
+    [&[FORMAT], &checksum(kind, key, payload)[..], payload].concat()
+}
+
+/// The payload, if the seal is whole.
+pub fn unseal<'a>(kind: Kind, key: &[u8], sealed: &'a [u8]) -> Option<&'a [u8]> {
+    let (format, rest) = sealed.split_first()?;
+    let (sum, payload) = rest.split_at_checked(CHECKSUM)?;
+    (*format == FORMAT && sum == checksum(kind, key, payload)).then_some(payload)
+}
+
+/// Where the bytes of a result are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stored {
+    /// Here.
+    Inline(Vec<u8>),
+    /// Under this digest.
+    Blob(Digest),
+}
+
+/// A result and what it rests on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// The question in full, as [`Key`](super::Key) writes it.
+    pub question: Vec<u8>,
+    /// The result as [`plain`](super::plain) data.
+    pub result: Stored,
+    /// What was printed on the way, to be printed again (spec M1).
+    pub log: Vec<u8>,
+    /// The digest of the root of what was observed.
+    pub observations: Digest,
+    /// Store objects that the result refers to; where a store is written, they must exist (spec L2.8).
+    pub needs: Vec<Vec<u8>>,
+    /// Microseconds that the evaluation took.
+    pub cost: u64,
+    /// The least durable of the observations.
+    pub durability: Durability,
+    /// Seconds since 1970 when it was made.
+    pub made: i64,
+}
+
+impl Record {
+    /// The record's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let Record { question, result, log, observations, needs, cost, durability, made } = self;
+        let mut writer = Writer::new();
+        writer.array(8).bytes(question);
+        match result {
+            Stored::Inline(bytes) => writer.bytes(bytes),
+            Stored::Blob(digest) => writer.array(1).bytes(&digest.0),
+        };
+        writer.bytes(log).bytes(&observations.0).array(needs.len());
+        for path in needs {
+            writer.bytes(path);
+        }
+        writer.unsigned(*cost).unsigned(*durability as u64).integer(*made);
+        writer.finish()
+    }
+
+    /// Reads a record back.
+    pub fn decode(bytes: &[u8]) -> Result<Record, Malformed> {
+        let mut reader = Reader::new(bytes);
+        reader.tuple(8)?;
+        let question = reader.bytes()?.to_vec();
+        let result = match reader.item()? {
+            Item::Bytes(bytes) => Stored::Inline(bytes.to_vec()),
+            Item::Array(1) => Stored::Blob(Digest(reader.fixed()?)),
+            _ => return Err(Malformed::Unexpected),
+        };
+        let log = reader.bytes()?.to_vec();
+        let observations = Digest(reader.fixed()?);
+        let needs = (0..reader.array()?).map(|_| reader.bytes().map(<[u8]>::to_vec)).collect::<Result<_, _>>()?;
+        let cost = reader.unsigned()?;
+        let durability = match reader.unsigned()? {
+            0 => Durability::Low,
+            1 => Durability::Medium,
+            2 => Durability::High,
+            _ => return Err(Malformed::Unexpected),
+        };
+        let made = reader.integer()?;
+        reader.end()?;
+        Ok(Record { question, result, log, observations, needs, cost, durability, made })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seal_holds_for_one_kind_one_key_and_every_bit() {
+        let sealed = seal(Kind::Record, b"key", b"payload");
+        assert_eq!(unseal(Kind::Record, b"key", &sealed), Some(&b"payload"[..]));
+        assert_eq!(unseal(Kind::Blob, b"key", &sealed), None);
+        assert_eq!(unseal(Kind::Record, b"kez", &sealed), None);
+        for bit in 0..sealed.len() * 8 {
+            let mut flipped = sealed.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(unseal(Kind::Record, b"key", &flipped), None);
+        }
+        for len in 0..sealed.len() {
+            assert_eq!(unseal(Kind::Record, b"key", &sealed[..len]), None);
+        }
+    }
+
+    #[test]
+    fn records_come_back() {
+        let record = Record {
+            question: b"q".to_vec(),
+            result: Stored::Blob(Digest([7; 32])),
+            log: b"trace: x\n".to_vec(),
+            observations: Digest([1; 32]),
+            needs: vec![b"a.drv".to_vec()],
+            cost: 12,
+            durability: Durability::Medium,
+            made: -1,
+        };
+        assert_eq!(Record::decode(&record.encode()), Ok(record.clone()));
+        let inline = Record { result: Stored::Inline(b"x".to_vec()), ..record };
+        assert_eq!(Record::decode(&inline.encode()), Ok(inline));
+    }
+}

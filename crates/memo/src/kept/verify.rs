@@ -1,0 +1,219 @@
+//! `Verifier`: whether what was once observed is still so (spec L2.4).
+//!
+//! 1. A record's observations are a graph of nodes; a node holds if all its observations hold and all nodes below do.
+//! 2. Each node and each question is judged once per run, whichever records share it.
+//! 3. Within a node what costs nothing is asked first (variables, places), then what `lstat` can tell, then the rest.
+//! 4. The content of a file, and the listing of a directory, need not be read where the state of the file is one that
+//!    an earlier reading vouched for, and that state is old enough to tell two contents apart.
+//! 5. Whatever cannot be asked again does not hold.
+
+use super::document::digest_key;
+use super::observation::Node;
+use super::roles::Roles;
+use super::sets::is_storable;
+use firn_host::{Digest, Durability, Host, Observation, Question, Stamp};
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+
+/// What verification needs from outside besides the host.
+pub trait Witness {
+    /// The bytes of a node of observations.
+    fn node(&self, digest: &Digest) -> Option<Vec<u8>>;
+
+    /// The digest that was found when the file or directory at a path was in this state.
+    fn vouched(&self, question: &Question, stamp: &Stamp) -> Option<Digest>;
+
+    /// Notes what a state was found to vouch for.
+    fn vouch(&self, question: &Question, stamp: &Stamp, digest: Digest);
+
+    /// The digest of what the store says of an object, by its printed path.
+    fn store_object(&self, path: &[u8]) -> Option<Digest>;
+
+    /// The digest of an answer that only the language's own rooms can give ([`Question::Binding`]).
+    fn meaning(&self, _question: &Question) -> Option<Digest> {
+        None
+    }
+}
+
+/// What verification did.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Counts {
+    /// Questions judged.
+    pub questions: u64,
+    /// Of those, contents and listings that a state vouched for.
+    pub vouched: u64,
+    /// Contents and listings that were read.
+    pub read: u64,
+    /// Nodes judged.
+    pub nodes: u64,
+}
+
+/// Judges observations for one run.
+pub struct Verifier<'a> {
+    host: &'a dyn Host,
+    witness: &'a dyn Witness,
+    roles: &'a Roles,
+    now: i64,
+    answers: RefCell<FxHashMap<Question, Option<Digest>>>,
+    nodes: RefCell<FxHashMap<Digest, bool>>,
+    counts: Cell<Counts>,
+    failed: RefCell<Option<Question>>,
+}
+
+impl<'a> Verifier<'a> {
+    /// `host` answers as it would answer the evaluation, and is not one that writes down what it is asked.
+    pub fn new(host: &'a dyn Host, witness: &'a dyn Witness, roles: &'a Roles) -> Verifier<'a> {
+        Verifier {
+            host,
+            witness,
+            roles,
+            now: host.current_time(),
+            answers: RefCell::default(),
+            nodes: RefCell::default(),
+            counts: Cell::default(),
+            failed: RefCell::default(),
+        }
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        self.counts.get()
+    }
+
+    /// The question whose answer was last found to be another, if one was.
+    pub fn changed(&self) -> Option<Question> {
+        self.failed.borrow().clone()
+    }
+
+    /// Whether everything observed under this node is still so.
+    pub fn holds(&self, root: Digest) -> bool {
+        self.failed.replace(None);
+        let mut todo = vec![(root, None::<Vec<Digest>>)];
+        while let Some((digest, below)) = todo.pop() {
+            match below {
+                // All below have been judged: the first that fails ends the walk, so they hold.
+                Some(_) => _ = self.nodes.borrow_mut().insert(digest, true),
+                None => {
+                    let known = self.nodes.borrow().get(&digest).copied();
+                    match known {
+                        Some(true) => continue,
+                        Some(false) => return self.fail(&todo),
+                        None => {}
+                    }
+                    let Some(children) = self.own_hold(&digest) else {
+                        self.nodes.borrow_mut().insert(digest, false);
+                        return self.fail(&todo);
+                    };
+                    let more: Vec<_> = children.iter().map(|&child| (child, None)).collect();
+                    todo.push((digest, Some(children)));
+                    todo.extend(more);
+                }
+            }
+        }
+        true
+    }
+
+    /// What contains something that does not hold does not hold either.
+    fn fail(&self, todo: &[(Digest, Option<Vec<Digest>>)]) -> bool {
+        let mut nodes = self.nodes.borrow_mut();
+        for (digest, below) in todo {
+            if below.is_some() {
+                nodes.insert(*digest, false);
+            }
+        }
+        false
+    }
+
+    /// The nodes below, if what was observed in the node itself is still so.
+    fn own_hold(&self, digest: &Digest) -> Option<Vec<Digest>> {
+        self.count(|counts| counts.nodes += 1);
+        let bytes = self.witness.node(digest)?;
+        if Node::digest(&bytes) != *digest {
+            return None;
+        }
+        let (children, own) = Node::decode(&bytes, self.roles).ok()?;
+        let mut own = own.into_iter().collect::<Option<Vec<Observation>>>()?;
+        own.sort_by_key(|observation| price(&observation.question));
+        own.iter().all(|observation| self.is_so(observation)).then_some(children)
+    }
+
+    fn is_so(&self, observation: &Observation) -> bool {
+        let so = match (&observation.question, observation.durability) {
+            // A locked tree is what its reference says; whoever recorded it has checked that.
+            (Question::Tree(_), Durability::High) => is_storable(observation),
+            (question, _) => self.answer(question) == Some(observation.digest),
+        };
+        if !so {
+            self.failed.replace(Some(observation.question.clone()));
+        }
+        so
+    }
+
+    fn answer(&self, question: &Question) -> Option<Digest> {
+        if let Some(known) = self.answers.borrow().get(question) {
+            return *known;
+        }
+        let answer = self.ask(question);
+        self.count(|counts| counts.questions += 1);
+        self.answers.borrow_mut().insert(question.clone(), answer);
+        answer
+    }
+
+    fn ask(&self, question: &Question) -> Option<Digest> {
+        match question {
+            Question::File(path) | Question::Directory(path) => {
+                let stamp = match self.host.lstat(path) {
+                    Ok(Some(stat)) if stat.stamp.is_settled(self.now) => Some(stat.stamp),
+                    _ => None,
+                };
+                if let Some(stamp) = &stamp
+                    && let Some(digest) = self.witness.vouched(question, stamp)
+                {
+                    self.count(|counts| counts.vouched += 1);
+                    return Some(digest);
+                }
+                self.count(|counts| counts.read += 1);
+                let digest = question.ask(self.host)?;
+                if let Some(stamp) = &stamp {
+                    self.witness.vouch(question, stamp, digest);
+                }
+                Some(digest)
+            }
+            Question::Key(path, format, names) => {
+                let content = self.host.read_file(path).ok()?;
+                digest_key(content.bytes(), *format, names)
+            }
+            Question::StorePath(path) => self.witness.store_object(path),
+            Question::Location(role) => {
+                let tree = self.roles.tree(std::str::from_utf8(role).ok()?)?;
+                Some(digest_location(tree.as_bytes()))
+            }
+            Question::Binding(..) => self.witness.meaning(question),
+            // Never kept, whoever says so.
+            Question::Time | Question::Tree(_) | Question::Output(..) | Question::System | Question::Setting(_) => None,
+            other => other.ask(self.host),
+        }
+    }
+
+    fn count(&self, add: impl FnOnce(&mut Counts)) {
+        let mut counts = self.counts.get();
+        add(&mut counts);
+        self.counts.set(counts);
+    }
+}
+
+/// The digest of where a tree lies.
+pub fn digest_location(path: &[u8]) -> Digest {
+    Digest(blake3::derive_key("firn memo 2026-11 location", path))
+}
+
+/// What it costs to ask, roughly.
+fn price(question: &Question) -> u8 {
+    match question {
+        Question::Location(_) | Question::Env(_) | Question::Home | Question::CurrentDir | Question::Time => 0,
+        Question::File(_) | Question::Type(_) | Question::Stat(_) | Question::Link(_) | Question::Exists(..) => 1,
+        Question::Resolve(..) | Question::ExprPath(_) | Question::SearchPath(..) => 2,
+        Question::Directory(_) | Question::DirectoryEntry(..) => 3,
+        _ => 4,
+    }
+}
