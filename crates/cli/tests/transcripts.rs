@@ -1,6 +1,6 @@
 //! The command lines in `tests/cli/*.md`, run and compared with what stands below each: a `console` block's `$` line is the
 //! command (variables in front, `<<< 'text'` at the end for standard input), the rest is its standard output, then its
-//! standard error, then `[exit N]` where it fails. `FIRN_CLI_REFRESH=1` writes the blocks anew.
+//! standard error, then `[exit N]` where it fails. `$TMP` is a directory that the commands of one file share. `FIRN_CLI_REFRESH=1` writes the blocks anew.
 #![allow(
     clippy::disallowed_methods,
     reason = "a test looks at files and the environment itself; the door is for the evaluator"
@@ -66,8 +66,8 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-fn run(line: &str, fixtures: &Path) -> String {
-    let mut words = words(line);
+fn run(line: &str, fixtures: &Path, scratch: &Path) -> String {
+    let mut words = words(&line.replace("$TMP", &scratch.to_string_lossy()));
     let input = words.iter().position(|w| w == "<<<").map(|at| words.split_off(at)[1].clone()).unwrap_or_default();
     let is_variable = |word: &String| {
         word.split_once('=').is_some_and(|(name, _)| name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'))
@@ -91,6 +91,7 @@ fn run(line: &str, fixtures: &Path) -> String {
     let mut shown = String::new();
     for stream in [&done.stdout, &done.stderr] {
         let text = String::from_utf8_lossy(stream).replace(&*fixtures.to_string_lossy(), "/pwd");
+        let text = text.replace(&*scratch.to_string_lossy(), "/scratch");
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "⏎\n" };
         let _ = write!(shown, "{text}{end}");
     }
@@ -116,6 +117,8 @@ fn command_lines_do_as_they_are_written() {
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let mut anew = String::new();
+        // A directory for what the commands of one file leave to each other.
+        let scratch = tempfile::tempdir().expect("a scratch directory");
         for (index, part) in read(&text).into_iter().enumerate() {
             if index > 0 {
                 anew.push_str("```");
@@ -125,7 +128,7 @@ fn command_lines_do_as_they_are_written() {
                 Part::Console(steps) => {
                     anew.push_str("console\n");
                     for step in steps {
-                        let shown = run(&step.command, &root.join("fixtures"));
+                        let shown = run(&step.command, &root.join("fixtures"), scratch.path());
                         if shown != step.expected {
                             let _ =
                                 write!(differences, "$ {}\nexpected:\n{}actual:\n{shown}\n", step.command, step.expected);
