@@ -12,7 +12,8 @@ use crate::log::Log;
 use crate::settings::Resolved;
 use firn_cache::{Answer, Batch, Disk, Found, Reading, Writer};
 use firn_host::{
-    AbsPath, Digest, Durability, FileType, Host, Observation, Question, RecordedStore, Recording, Sink, Stamp, Store,
+    AbsPath, Digest, Durability, FileType, Host, Observation, Question, RecordedStore, Recording, Sink, Stamp, Stat,
+    Store,
 };
 use firn_memo::kept::{
     Asked, Counts, ENTRY, Entry, HERE, Key, NotStorable, ObservationId, Record, Roles, STORE, SetId, Sets, Stored, Verifier, Witness,
@@ -21,6 +22,7 @@ use firn_memo::kept::{
 use firn_store::store_dir::StoreDir;
 use firn_value::{Context, List, ListBuilder, Value};
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -48,10 +50,32 @@ impl Sink for Recorder {
 }
 
 impl Recorder {
-    /// Everything observed so far.
-    fn all(&self) -> SetId {
+    /// Everything observed so far, less what follows from the rest.
+    fn all(&self, host: &dyn Host) -> SetId {
         let mut earlier = lock(&self.earlier);
-        *earlier = self.sets.join(&std::mem::take(&mut *lock(&self.fresh)), &[*earlier]);
+        let fresh = std::mem::take(&mut *lock(&self.fresh));
+        let seen: Vec<(ObservationId, Observation)> = fresh.iter().map(|&id| (id, self.sets.observation(id))).collect();
+        let (mut files, mut directories) = (HashSet::new(), HashSet::new());
+        for (_, observation) in &seen {
+            let path = match &observation.question {
+                Question::File(path) if was_read(host, path, observation.digest) => {
+                    files.insert(path.clone());
+                    path
+                }
+                Question::Directory(path) if host.read_dir(path).is_ok() => {
+                    directories.insert(path.clone());
+                    path
+                }
+                _ => continue,
+            };
+            let above = std::iter::successors(path.parent(), AbsPath::parent);
+            above.take_while(|dir| directories.insert(dir.clone())).for_each(drop);
+        }
+        let follows = |observation: &Observation| {
+            observation.follows_from(|path| files.contains(path), |path| directories.contains(path))
+        };
+        let kept: Vec<ObservationId> = seen.iter().filter(|(_, seen)| !follows(seen)).map(|(id, _)| *id).collect();
+        *earlier = self.sets.join(&kept, &[*earlier]);
         *earlier
     }
 
@@ -60,6 +84,13 @@ impl Recorder {
         lock(&self.fresh).clear();
         *lock(&self.earlier) = SetId::EMPTY;
     }
+}
+
+/// Whether a file was read, rather than failed to be. What was read and not kept is read again unless it is large.
+fn was_read(host: &dyn Host, path: &AbsPath, digest: Digest) -> bool {
+    let small = |stat: Stat| stat.file_type == FileType::Regular && stat.stamp.size < 1 << 20;
+    host.lstat(path).is_ok_and(|stat| stat.is_some_and(small))
+        && host.read_once(path).is_ok_and(|content| content.digest() == digest)
 }
 
 /// The memory of a run.
@@ -291,7 +322,7 @@ impl Memory {
         let Some(Pending { key, began, expected }) = pending else { return };
         let cost = began.elapsed();
         let heard = self.log.heard();
-        let observations = self.recorder.all();
+        let observations = self.recorder.all(&*self.host);
         let roles = self.roles.borrow().clone();
         let Ok(result) = plain::encode(answer, &roles) else { return };
         let log = heard.text;

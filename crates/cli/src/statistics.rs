@@ -2,17 +2,33 @@
 
 use crate::failure::Failure;
 use crate::log::Log;
+use crate::memory::Outcome;
+use crate::session::Session;
 use firn_eval::Machine;
 use firn_host::Host;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
+/// As [`print`], with what became of the questions that memory was asked.
+pub fn print_with_memory(session: &Session, host: &dyn Host, log: &Log) -> Result<(), Failure> {
+    let outcome = session.memory.as_ref().map(crate::memory::Memory::outcome);
+    print_all(&session.machine, outcome, host, log)
+}
+
 /// Prints the statistics if the user asked for them.
 pub fn print(machine: &Machine, host: &dyn Host, log: &Log) -> Result<(), Failure> {
+    print_all(machine, None, host, log)
+}
+
+fn print_all(machine: &Machine, outcome: Option<Outcome>, host: &dyn Host, log: &Log) -> Result<(), Failure> {
     if host.env(b"NIX_SHOW_STATS").is_none_or(|value| &*value == b"0") {
         return Ok(());
     }
-    let text = render(machine, cpu_time());
+    let mut text = render(machine, cpu_time());
+    if let Some(outcome) = outcome {
+        text.truncate(text.trim_end_matches(['}', '\n']).len());
+        text.push_str(&format!("\n  }},\n  \"memo\": {{\n    \"disk\": {}\n  }}\n}}", disk(&outcome)));
+    }
     match host.env(b"NIX_SHOW_STATS_PATH").filter(|path| &**path != b"-") {
         None => log.line(text.as_bytes()),
         Some(path) => {
@@ -24,6 +40,17 @@ pub fn print(machine: &Machine, host: &dyn Host, log: &Log) -> Result<(), Failur
         }
     }
     Ok(())
+}
+
+/// What memory on disk did.
+fn disk(outcome: &Outcome) -> String {
+    let Outcome { hits, misses, kept, verified, spent, saved } = outcome;
+    format!(
+        "{{\n      \"hits\": {hits},\n      \"misses\": {misses},\n      \"kept\": {kept},\n      \
+         \"questionsVerified\": {},\n      \"vouchedByState\": {},\n      \"read\": {},\n      \
+         \"microsecondsSpent\": {spent},\n      \"microsecondsSaved\": {saved}\n    }}",
+        verified.questions, verified.vouched, verified.read
+    )
 }
 
 /// Seconds of user time that this process has taken.

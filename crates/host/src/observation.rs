@@ -3,7 +3,7 @@
 //! [`Question::ask`] asks again, so that whoever verifies an entry needs no knowledge of how each kind is answered.
 //! Digests name no checkout: paths in an answer are folded in as seen from the path that was asked about.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::digest::Fold;
 use crate::file::type_tag;
@@ -97,6 +97,35 @@ impl Observation {
     /// An observation made outside this crate, by a fetcher, a store or the settings.
     pub fn new(question: Question, digest: Digest, durability: Durability) -> Observation {
         Observation { question, digest, durability }
+    }
+
+    /// Whether this follows from other observations: `is_file` and `is_directory` say of which paths it is known that they
+    /// are a regular file or a directory, with no link on the way to them. (Reading a file's content or a directory's
+    /// listing tells that.)
+    pub fn follows_from(&self, is_file: impl Fn(&AbsPath) -> bool, is_directory: impl Fn(&AbsPath) -> bool) -> bool {
+        static SAME: LazyLock<[Digest; 6]> = LazyLock::new(|| {
+            let (root, default) = (AbsPath::root(), AbsPath::canonical(&[b"default.nix"]));
+            [
+                digest_path("resolve", &root, &Ok(root.clone())),
+                digest_path("import", &root, &Ok(root.clone())),
+                digest_path("import", &root, &Ok(default)),
+                digest_exists(&root, &Ok(true)),
+                digest_type(&root, &Ok(Some(FileType::Regular))),
+                digest_type(&root, &Ok(Some(FileType::Directory))),
+            ]
+        });
+        let [itself, imports_itself, imports_default, exists, regular, directory] = *SAME;
+        match &self.question {
+            Question::Resolve(path, _) => self.digest == itself && (is_file(path) || is_directory(path)),
+            Question::ExprPath(path) if self.digest == imports_itself => is_file(path),
+            Question::ExprPath(path) if self.digest == imports_default => is_file(&path.child(b"default.nix")),
+            Question::Exists(path, must_be_dir) => {
+                self.digest == exists && (is_directory(path) || !must_be_dir && is_file(path))
+            }
+            Question::Type(path) if self.digest == regular => is_file(path),
+            Question::Type(path) if self.digest == directory => is_directory(path),
+            _ => false,
+        }
     }
 
     /// The digest of an answer that is plain bytes, for questions answered outside this crate.

@@ -154,7 +154,7 @@ impl Typed {
         let closed = session.store.close().map_err(crate::stores::failed);
         session.remember();
         printed.and(closed)?;
-        statistics::print(&session.machine, &*invocation.host, &invocation.log)
+        statistics::print_with_memory(session, &*invocation.host, &invocation.log)
     }
 
     fn answer(

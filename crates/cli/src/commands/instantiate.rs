@@ -83,7 +83,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let closed = session.store.close().map_err(failed);
     session.remember();
     done.and(closed)?;
-    statistics::print(&session.machine, &*command.invocation.host, &command.invocation.log)
+    statistics::print_with_memory(&session, &*command.invocation.host, &command.invocation.log)
 }
 
 impl Typed {

@@ -192,6 +192,9 @@ pub fn encode(value: Value, roles: &Roles) -> Result<Vec<u8>, NotPlain> {
 struct Reading<'a> {
     strings: Vec<&'a [u8]>,
     contexts: Vec<Context>,
+    /// What of the tables was referred to: all of it must be.
+    used_strings: Vec<bool>,
+    used_contexts: Vec<bool>,
     roles: &'a Roles,
     parts: usize,
 }
@@ -204,28 +207,36 @@ pub fn decode(bytes: &[u8], roles: &Roles) -> Result<Value, Malformed> {
     ascending(&strings)?;
     let count = reader.array()?;
     let mut sets: Vec<Vec<&[u8]>> = Vec::with_capacity(count);
+    let mut used_strings = vec![false; strings.len()];
     for _ in 0..count {
         let numbers = (0..reader.array()?).map(|_| reader.index()).collect::<Result<Vec<_>, _>>()?;
         let elements: Option<Vec<&[u8]>> = numbers.iter().map(|&number| strings.get(number).copied()).collect();
         let elements = elements.filter(|elements| !elements.is_empty()).ok_or(Malformed::Unexpected)?;
         ascending(&elements)?;
+        numbers.iter().for_each(|&number| used_strings[number] = true);
         sets.push(elements);
     }
     ascending(&sets)?;
     let contexts = sets.iter().map(|set| Context::of(set.iter().map(|element| Symbol::intern(element)).collect()));
-    let mut reading = Reading { contexts: contexts.collect(), strings, roles, parts: 0 };
+    let contexts: Vec<Context> = contexts.collect();
+    let used_contexts = vec![false; contexts.len()];
+    let mut reading = Reading { contexts, strings, used_strings, used_contexts, roles, parts: 0 };
     let value = reading.value(&mut reader, 0)?;
     reader.end()?;
-    Ok(value)
+    let all_used = reading.used_strings.iter().chain(&reading.used_contexts).all(|used| *used);
+    if all_used { Ok(value) } else { Err(Malformed::NotCanonical) }
 }
 
 fn ascending<T: Ord>(items: &[T]) -> Result<(), Malformed> {
     if items.is_sorted_by(|a, b| a < b) { Ok(()) } else { Err(Malformed::NotCanonical) }
 }
 
-impl Reading<'_> {
-    fn string(&self, reader: &mut Reader<'_>) -> Result<&[u8], Malformed> {
-        self.strings.get(reader.index()?).copied().ok_or(Malformed::Unexpected)
+impl<'a> Reading<'a> {
+    fn string(&mut self, reader: &mut Reader<'_>) -> Result<&'a [u8], Malformed> {
+        let number = reader.index()?;
+        let string = self.strings.get(number).copied().ok_or(Malformed::Unexpected)?;
+        self.used_strings[number] = true;
+        Ok(string)
     }
 
     fn value(&mut self, reader: &mut Reader<'_>, depth: usize) -> Result<Value, Malformed> {
@@ -242,7 +253,9 @@ impl Reading<'_> {
             Item::Tag(STRING_WITH_CONTEXT) => {
                 reader.tuple(2)?;
                 let string = self.string(reader)?;
-                let context = *self.contexts.get(reader.index()?).ok_or(Malformed::Unexpected)?;
+                let number = reader.index()?;
+                let context = *self.contexts.get(number).ok_or(Malformed::Unexpected)?;
+                self.used_contexts[number] = true;
                 Value::string(string, context)
             }
             Item::Tag(PATH) => {
@@ -273,6 +286,7 @@ impl Reading<'_> {
             }
             before = Some(number);
             let name = Symbol::intern(self.strings.get(number).ok_or(Malformed::Unexpected)?);
+            self.used_strings[number] = true;
             set.push(name, Pos::NONE, self.value(reader, depth + 1)?);
         }
         Ok(set.finish())

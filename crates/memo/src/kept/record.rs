@@ -10,6 +10,7 @@
 
 use super::cbor::{Item, Malformed, Reader, Writer};
 use firn_host::{Digest, Durability};
+use std::sync::LazyLock;
 
 /// The version of everything that is stored. Another one is a miss.
 pub const FORMAT: u8 = 1;
@@ -32,7 +33,8 @@ pub enum Kind {
 }
 
 fn checksum(kind: Kind, key: &[u8], payload: &[u8]) -> [u8; CHECKSUM] {
-    let mut hasher = blake3::Hasher::new_derive_key("firn memo 2026-11 seal");
+    static KEYED: LazyLock<blake3::Hasher> = LazyLock::new(|| blake3::Hasher::new_derive_key("firn memo 2026-11 seal"));
+    let mut hasher = KEYED.clone();
     hasher.update(&[FORMAT, kind as u8]).update(&(key.len() as u64).to_le_bytes()).update(key).update(payload);
     let mut sum = [0; CHECKSUM];
     sum.copy_from_slice(&hasher.finalize().as_bytes()[..CHECKSUM]);

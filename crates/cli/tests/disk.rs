@@ -1,0 +1,306 @@
+//! `--memo disk` against evaluating afresh: random programs under random edits, edits that try to go unnoticed, killed
+//! processes, many processes at once, disks that are full.
+//!
+//! `FIRN_EDIT_SEQUENCES` (200) says how many random sequences, `FIRN_KILLS` (60) how many killed runs, `FIRN_SEED` where the
+//! random numbers begin.
+#![allow(clippy::disallowed_methods, reason = "a test changes files itself; the door is for the evaluator")]
+
+#[path = "disk/edits.rs"]
+mod edits;
+#[path = "disk/program.rs"]
+mod program;
+
+use edits::{Edit, Project};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Numbers that look random and are the same for the same seed.
+#[derive(Clone)]
+pub struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() >> 11) as usize % end
+    }
+
+    /// One of these.
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+}
+
+fn number(variable: &str, default: usize) -> usize {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn firn(cache: &Path, memo: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
+    command.env_clear().env("HOME", "/homeless").env("NIX_REMOTE", "dummy://").env("NIX_CONF_DIR", "/nonexistent");
+    command.env("FIRN_CACHE_DIR", cache).env("FIRN_MEMO", memo).env("FIRN_MEMO_LEAST", "0");
+    command.stdin(Stdio::null());
+    command
+}
+
+fn question(cache: &Path, memo: &str, project: &Project) -> Command {
+    let mut command = firn(cache, memo);
+    command.args(["instantiate", "--eval", "--strict"]).arg(project.path()).args(["-A", &project.attribute]);
+    command.args(["--argstr", "arg", &project.argument]).env("FIRN_TEST", &project.variable);
+    command
+}
+
+fn ask(cache: &Path, memo: &str, project: &Project) -> Output {
+    question(cache, memo, project).output().expect("firn runs")
+}
+
+fn shown(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{:?}\n{}{}", output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// How many answers the cache holds.
+fn answers(cache: &Path) -> u64 {
+    let output = firn(cache, "off").args(["cache", "stats", "--json"]).output().expect("firn runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rest = text.split("\"answers\":").nth(1).unwrap_or_else(|| panic!("{}", shown(&output)));
+    rest.split(',').next().and_then(|count| count.parse().ok()).expect("a number")
+}
+
+/// As [`ask`], and whether memory answered.
+fn ask_memory(cache: &Path, project: &Project) -> (Output, bool) {
+    let counted = cache.with_extension("stats");
+    let mut command = question(cache, "disk", project);
+    let output = command.env("NIX_SHOW_STATS", "1").env("NIX_SHOW_STATS_PATH", &counted).output().expect("firn runs");
+    let text = std::fs::read_to_string(&counted).unwrap_or_default();
+    let _ = std::fs::remove_file(&counted);
+    (output, text.contains("\"hits\": 1"))
+}
+
+/// One sequence: a program, then edits, after each of which memory must say what evaluating says. How often it was asked,
+/// and how often it knew.
+fn sequence(seed: u64) -> (usize, usize) {
+    let mut random = Random::new(seed);
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let cache = scratch.path().join("cache");
+    let mut project = Project::new(&scratch.path().join("project"), &mut random);
+    let mut story = vec![project.describe()];
+    let steps = 4 + random.below(6);
+    let mut hits = 0;
+    for step in 0..steps {
+        let fresh = shown(&ask(&cache, "off", &project));
+        // Twice: what was kept is asked for at once, too.
+        for turn in 0..2 {
+            let (output, hit) = ask_memory(&cache, &project);
+            hits += usize::from(hit);
+            let remembered = shown(&output);
+            assert_eq!(remembered, fresh, "seed {seed}, step {step}, turn {turn}\n{}", story.join("\n"));
+        }
+        let edit = Edit::random(&project, &mut random);
+        story.push(format!("{edit:?}"));
+        project.apply(&edit);
+    }
+    (steps * 2, hits)
+}
+
+#[test]
+fn random_edits_never_give_another_answer_than_evaluating() {
+    let count = number("FIRN_EDIT_SEQUENCES", 200);
+    let seed = number("FIRN_SEED", 1) as u64;
+    let (next, asked, known) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= count {
+                        break;
+                    }
+                    let (questions, hits) = sequence(seed + index as u64);
+                    asked.fetch_add(questions, Ordering::Relaxed);
+                    known.fetch_add(hits, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let (asked, known) = (asked.into_inner(), known.into_inner());
+    println!("{count} sequences, {asked} answers compared, {known} of them from memory");
+    // Every second question is about a state that was just evaluated; some of those fail, and failures are not kept.
+    assert!(known * 3 > asked, "memory knew {known} of {asked} answers");
+}
+
+#[test]
+fn edits_that_try_to_go_unnoticed_are_noticed() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let cache = scratch.path().join("cache");
+    let project = Project::plain(&scratch.path().join("project"), "import ./v.nix + builtins.length (builtins.attrNames (builtins.readDir ./d))");
+    let value = project.path().join("v.nix");
+    std::fs::write(&value, "10").expect("written");
+    std::fs::create_dir(project.path().join("d")).expect("made");
+    let say = |memo: &str| String::from_utf8_lossy(&ask(&cache, memo, &project).stdout).trim().to_owned();
+    // Old enough that the state of the files vouches for them.
+    std::thread::sleep(Duration::from_millis(2600));
+    assert_eq!([say("disk"), say("disk")], ["10", "10"]);
+    assert_eq!(answers(&cache), 1);
+    let times = std::fs::metadata(&value).and_then(|metadata| metadata.modified()).expect("a time");
+    // The same size, the same modification time.
+    std::fs::write(&value, "20").expect("written");
+    std::fs::File::options().write(true).open(&value).and_then(|file| file.set_modified(times)).expect("set");
+    assert_eq!([say("disk"), say("disk")], ["20", "20"]);
+    // Another file of the same size and time in its place.
+    let other = project.path().join("other");
+    std::fs::write(&other, "30").expect("written");
+    std::fs::File::options().write(true).open(&other).and_then(|file| file.set_modified(times)).expect("set");
+    std::fs::rename(&other, &value).expect("renamed");
+    assert_eq!(say("disk"), "30");
+    // A name in a directory, and the time of the directory set back.
+    let directory = project.path().join("d");
+    let times = std::fs::metadata(&directory).and_then(|metadata| metadata.modified()).expect("a time");
+    std::fs::write(directory.join("x"), "").expect("written");
+    std::fs::File::open(&directory).and_then(|file| file.set_modified(times)).expect("set");
+    assert_eq!(say("disk"), "31");
+    // A clock that is ahead: the file seems to come from the future, and vouches for nothing.
+    let future = std::time::SystemTime::now() + Duration::from_secs(86_400);
+    std::fs::write(&value, "40").expect("written");
+    std::fs::File::options().write(true).open(&value).and_then(|file| file.set_modified(future)).expect("set");
+    assert_eq!([say("disk"), say("disk")], ["41", "41"]);
+    std::fs::write(&value, "50").expect("written");
+    std::fs::File::options().write(true).open(&value).and_then(|file| file.set_modified(future)).expect("set");
+    assert_eq!(say("disk"), "51");
+    // Back to the first state: an earlier answer is given again, nothing new is kept.
+    std::fs::remove_file(directory.join("x")).expect("removed");
+    std::fs::write(&value, "10").expect("written");
+    let before = answers(&cache);
+    assert_eq!(say("disk"), "10");
+    assert_eq!(answers(&cache), before);
+}
+
+#[test]
+fn killed_processes_leave_a_whole_cache() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let cache = scratch.path().join("cache");
+    let mut random = Random::new(77);
+    for round in 0..number("FIRN_KILLS", 60) {
+        let expression = format!("builtins.foldl' (a: b: a + b) {} (builtins.genList (x: x) 2000)", round % 20);
+        let mut command = firn(&cache, "disk");
+        command.args(["instantiate", "--eval", "-E", &expression]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("firn starts");
+        std::thread::sleep(Duration::from_micros(random.below(25_000) as u64));
+        // It may be done already.
+        let _ = child.kill();
+        child.wait().expect("firn ends");
+        if round % 10 == 9 {
+            let output = firn(&cache, "disk").args(["instantiate", "--eval", "-E", &expression]).output().expect("firn runs");
+            assert_eq!(shown(&output), format!("Some(0)\n{}\n", 1_999_000 + round % 20));
+            let verified = firn(&cache, "off").args(["cache", "verify"]).output().expect("firn runs");
+            assert!(verified.status.success() && verified.stderr.is_empty(), "{}", shown(&verified));
+        }
+    }
+}
+
+#[test]
+fn eight_processes_share_one_cache() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let cache = scratch.path().join("cache");
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let cache = &cache;
+            scope.spawn(move || {
+                for round in 0..12 {
+                    // Half of the questions are everybody's.
+                    let question = if round % 2 == 0 { round } else { 100 * thread + round };
+                    let expression = format!("builtins.trace \"t\" {question} + 1");
+                    let run = firn(cache, "disk").args(["instantiate", "--eval", "-E", &expression]).output();
+                    let output = run.expect("firn runs");
+                    assert_eq!(shown(&output), format!("Some(0)\n{}\ntrace: t\n", question + 1));
+                }
+            });
+        }
+    });
+    assert_eq!(answers(&cache), 6 + 8 * 6);
+    let verified = firn(&cache, "off").args(["cache", "verify"]).output().expect("firn runs");
+    assert!(verified.status.success(), "{}", shown(&verified));
+}
+
+/// Runs firn under `sh`, with something before it.
+fn limited(cache: &Path, limit: &str, expression: &str) -> Output {
+    let mut command = firn(cache, "disk");
+    let program = command.get_program().to_owned();
+    let variables: Vec<_> = command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
+    command = Command::new("/bin/sh");
+    command.env_clear().envs(variables).stdin(Stdio::null());
+    command.args(["-c", &format!("{limit}; exec \"$0\" \"$@\"")]).arg(program);
+    command.args(["instantiate", "--eval", "-E", expression]).output().expect("sh runs")
+}
+
+#[test]
+fn a_full_disk_costs_one_warning_and_no_answer() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let long = "builtins.concatStringsSep \"\" (builtins.genList (x: \"0123456789\") 20000)";
+    let expected = format!("\"{}\"\n", "0123456789".repeat(20000));
+    // From nothing at all to nearly enough, in blocks of 512 bytes.
+    for (round, blocks) in [0, 8, 100, 140, 160, 200, 400].into_iter().enumerate() {
+        let cache = scratch.path().join(round.to_string());
+        for _ in 0..2 {
+            let output = limited(&cache, &format!("ulimit -f {blocks}"), long);
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{blocks}: {}", shown(&output).len());
+            assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+            assert!(told.lines().count() <= 1 && (told.is_empty() || told.starts_with("warning: ")), "{blocks}: {told}");
+        }
+        // With room again everything is as it should be.
+        let output = firn(&cache, "disk").args(["instantiate", "--eval", "-E", long]).output().expect("firn runs");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+        assert_eq!(answers(&cache), 1);
+    }
+}
+
+#[test]
+fn several_questions_in_one_run_print_what_evaluating_prints() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let cache = scratch.path().join("cache");
+    let text = "let s = builtins.trace \"shared\" 1; in { a = s; b = s + 1; c = 3; d = builtins.trace \"d\" 4; }";
+    let project = Project::plain(&scratch.path().join("project"), text);
+    let ask = |memo: &str, attributes: &[&str]| {
+        let mut command = firn(&cache, memo);
+        command.args(["instantiate", "--eval"]).arg(project.path());
+        for attribute in attributes {
+            command.args(["-A", &format!("r.{attribute}")]);
+        }
+        shown(&command.output().expect("firn runs"))
+    };
+    for attributes in [&["a", "b"][..], &["b"], &["a"], &["b", "a"], &["c", "a"], &["d", "c"], &["c"], &["a", "b", "c", "d"]] {
+        let fresh = ask("off", attributes);
+        assert_eq!([ask("disk", attributes), ask("disk", attributes)], [fresh.clone(), fresh.clone()], "{attributes:?}");
+        assert_eq!(ask("shadow", attributes), fresh);
+    }
+}
+
+#[test]
+fn a_cache_of_another_version_is_left_alone() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let cache = scratch.path().join("cache");
+    let run = || firn(&cache, "disk").args(["instantiate", "--eval", "-E", "1 + 1"]).output().expect("firn runs");
+    assert_eq!(shown(&run()), "Some(0)\n2\n");
+    let data = cache.join("data.mdb");
+    let mut bytes = std::fs::read(&data).expect("read");
+    let places: Vec<usize> = bytes.windows(7).enumerate().filter(|(_, w)| *w == b"format\x01").map(|(at, _)| at + 6).collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|&at| bytes[at] = 9);
+    std::fs::write(&data, &bytes).expect("written");
+    let told = shown(&run());
+    assert!(told.starts_with("Some(0)\n2\nwarning: evaluating without the cache on disk") && told.contains("another version"), "{told}");
+    assert_eq!(std::fs::read(&data).expect("read"), bytes);
+}

@@ -1,0 +1,64 @@
+//! Random programs that look at the outside in every way that is observed.
+
+use crate::Random;
+
+/// Files that hold expressions.
+pub const EXPRESSIONS: [&str; 4] = ["e0.nix", "e1.nix", "e2.nix", "sub/default.nix"];
+/// Files that hold data.
+pub const DATA: [&str; 4] = ["d0", "d1", "dir/x", "dir/y"];
+
+/// An expression that gives a string, for a file in the project's own directory (or one below it).
+pub fn expression(random: &mut Random, above: &str, depth: usize) -> String {
+    if depth == 0 {
+        return format!("\"{}\"", random.below(3));
+    }
+    let inner = |random: &mut Random| expression(random, above, depth - 1);
+    let file = format!("{above}{}", random.pick(&DATA));
+    match random.below(17) {
+        0 => format!("({} + {})", inner(random), inner(random)),
+        1 => format!("(if builtins.pathExists {file} then builtins.readFile {file} else {})", inner(random)),
+        2 => format!("(toString (builtins.pathExists {file}))"),
+        3 => format!("(builtins.concatStringsSep \",\" (builtins.attrNames (builtins.readDir {above}dir)))"),
+        4 => format!("(builtins.toJSON (builtins.readDir {above}dir))"),
+        5 => format!("(if builtins.pathExists {file} then builtins.readFileType {file} else \"none\")"),
+        6 => "(builtins.getEnv \"FIRN_TEST\")".to_owned(),
+        7 => format!("(if builtins.getEnv \"FIRN_TEST\" == \"1\" then {} else {})", inner(random), inner(random)),
+        8 => format!("(if builtins.pathExists {file} then \"${{{file}}}\" else \"-\")"),
+        9 => format!("(toString {file})"),
+        10 => format!("(if builtins.pathExists {file} then builtins.hashFile \"sha256\" {file} else {})", inner(random)),
+        11 => format!("(builtins.trace \"t{}\" {})", random.below(3), inner(random)),
+        12 => format!("(derivation {{ name = \"n\"; system = \"s\"; builder = {}; }}).drvPath", inner(random)),
+        13 => format!("(builtins.path {{ path = {above}dir; name = \"dir\"; }})"),
+        14 => format!("(builtins.toJSON (builtins.tryEval (if {} == \"1\" then throw \"no\" else 1)))", inner(random)),
+        15 => format!(
+            "(builtins.path {{ path = {above}dir; name = \"f\"; filter = p: t: baseNameOf p != \"{}\"; }})",
+            random.pick(&["x", "y", "z"])
+        ),
+        _ => {
+            let file = random.pick(&EXPRESSIONS[1..]).trim_end_matches("/default.nix").to_owned();
+            // Files import only what comes after them: no circles.
+            if above == "./" { format!("(import {above}{file})") } else { inner(random) }
+        }
+    }
+}
+
+/// The content of an expression file, by its place in [`EXPRESSIONS`].
+pub fn file(random: &mut Random, index: usize) -> String {
+    match index {
+        // Only the first imports others.
+        0 => expression(random, "./", 3),
+        3 => expression(random, "../", 2),
+        _ => expression(random, "./", 2).replace("(import ./", "(toString ./"),
+    }
+}
+
+/// The content of a data file.
+pub fn data(random: &mut Random) -> String {
+    ["a\n", "b\n", "c\n", "longer text\n"][random.below(4)].to_owned()
+}
+
+/// The program.
+pub fn main(random: &mut Random) -> String {
+    let (a, b) = (expression(random, "./", 3), expression(random, "./", 3));
+    format!("{{ arg ? \"\" }}: {{ r = {{ a = {a} + import ./e0.nix; b = {b} + arg; }}; }}\n")
+}
