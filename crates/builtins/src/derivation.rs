@@ -9,7 +9,7 @@ use crate::derivation_attrs::Draft;
 use crate::imports::output_string;
 use crate::store::{self, EvalStore, Failure, eval_error};
 use firn_eval::{
-    Builtin, Error, ErrorKind, Machine, Result, color_bytes, colored, context_elements, context_of, show_location,
+    Builtin, Error, ErrorKind, Machine, Result, Stats, color_bytes, colored, context_elements, context_of, show_location,
     store_error,
 };
 use firn_source::{Pos, Symbol};
@@ -62,8 +62,11 @@ fn instantiate(machine: &Machine, name: &[u8], set: Attrs) -> Result<Value> {
     let context = std::mem::take(&mut draft.context).finish();
     add_inputs(machine, &store, &mut draft.drv, context)?;
     check_required(&draft)?;
-    draft.set_outputs(&store)?;
-    write(machine, &store, &draft.drv)
+    Stats::bump(&machine.stats.derivations);
+    Stats::time(&machine.stats.derivation_time, || {
+        draft.set_outputs(&store)?;
+        write(machine, &store, &draft.drv)
+    })
 }
 
 /// Everything the strings mention is an input.

@@ -56,6 +56,10 @@ pub struct Flags {
     pub offline: bool,
     /// `--refresh`: earlier downloads are not taken as current.
     pub refresh: bool,
+    /// Where the questions that evaluation asks of the outside are noted, for `firn graph`.
+    pub recording: Option<std::sync::Arc<std::sync::Mutex<Vec<firn_host::Question>>>>,
+    /// What `firn profile` wants to know of the command.
+    pub profile: Option<crate::profile::Request>,
     /// `--override-flake`.
     pub override_flakes: Vec<[Vec<u8>; 2]>,
     /// The command asks whole questions, whose answers can be remembered.

@@ -12,6 +12,7 @@ pub mod lock_flags;
 pub mod log;
 pub mod memory;
 pub mod output;
+pub mod profile;
 pub mod program;
 pub mod question;
 pub mod session;

@@ -1,7 +1,9 @@
 //! The program: which tool it is called as, the thread it runs on, and how it ends.
 
 use crate::arguments::{Word, Words};
-use crate::commands::{cache, compare, eval, flake, help, instantiate, jobs, repl};
+use crate::commands::{
+    cache, compare, completions, doctor, eval, flake, graph, help, instantiate, jobs, manual, profile, repl,
+};
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::log::Log;
@@ -147,6 +149,26 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
                 cache::run(invocation, words, flags)
             }
             (b"eval", _) => eval::run(invocation, words, flags),
+            (b"profile", None) => {
+                invocation.called.extend_from_slice(b" profile");
+                profile::run(invocation, words, flags)
+            }
+            (b"graph", None) => {
+                invocation.called.extend_from_slice(b" graph");
+                graph::run(invocation, words, flags)
+            }
+            (b"doctor", None) => {
+                invocation.called.extend_from_slice(b" doctor");
+                doctor::run(invocation, words, flags)
+            }
+            (b"completions", None) => {
+                invocation.called.extend_from_slice(b" completions");
+                completions::run(invocation, words)
+            }
+            (b"man", None) => {
+                invocation.called.extend_from_slice(b" man");
+                manual::run(invocation, words)
+            }
             (b"repl", _) => {
                 invocation.called.extend_from_slice(b" repl");
                 repl::run(invocation, words, flags)

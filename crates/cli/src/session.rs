@@ -10,7 +10,7 @@ use crate::stores::{self, Opened};
 use firn_eval::{Ahead, Machine, Shared};
 use firn_host::fetch::Fetcher;
 use firn_host::{
-    AbsPath, EntrySource, Found, Host, HostError, Mode, Mounted, PseudoUrl, RealHost, RealWorld, Restricted, Store,
+    AbsPath, EntrySource, Found, Host, HostError, Mode, Mounted, Observation, PseudoUrl, Question, RealHost, RealWorld, Recording, Restricted, Store,
 };
 use firn_source::{Origin, Pos, SourceFile, Symbol};
 use firn_value::{Attrs, AttrsBuilder, Context, Thunk, Value};
@@ -36,6 +36,8 @@ pub struct Session {
     pub verbosity: i32,
     /// The world as it is, unwatched.
     world: Arc<RealHost>,
+    /// What the user wants to know of where the time went.
+    pub profile: Option<crate::profile::Request>,
 }
 
 /// A host that refuses; builtins that make store paths find it among the machine's extensions and allow them.
@@ -80,6 +82,10 @@ impl Session {
         // Fetched trees are seen at their store paths, whether or not a store has them.
         let host: Arc<dyn Host> = Arc::new(Mounted::new(host));
         let mut fetcher = fetcher(&resolved, host.clone(), log);
+        let host = match &flags.recording {
+            Some(questions) => recorded(host, Arc::clone(questions), &resolved)?,
+            None => host,
+        };
         let (host, store, memory) = match Memory::watch(&host, &store, &resolved, log) {
             Some(watched) => {
                 fetcher = fetcher.observed_by(watched.sink);
@@ -103,13 +109,20 @@ impl Session {
         firn_flake::attach(&mut shared);
         firn_builtins::attach(&shared, store.clone());
         firn_builtins::attach_fetcher(&shared, Arc::new(fetcher));
-        let machine = Machine::new(Arc::new(shared));
+        let mut machine = Machine::new(Arc::new(shared));
+        let profile = flags.profile.clone().or_else(|| resolved.profile.clone());
+        let counts = counts_calls(&**world);
+        if crate::statistics::wanted(&**world) {
+            firn_host::measure_io();
+        }
+        crate::profile::install(&mut machine, profile.as_ref(), counts, resolved.trace_function_calls);
         // PERF: the process ends with the run; taking the tables apart one by one took 1.5 % of a thousand packages' time.
         std::mem::forget(Arc::clone(&machine.shared));
         let (verbosity, world) = (flags.verbosity, world.clone());
         let asked_arguments = BTreeMap::new();
+        let arguments = empty();
         let mut session =
-            Session { machine, resolved, store, arguments: empty(), asked_arguments, memory, verbosity, world };
+            Session { machine, resolved, store, arguments, asked_arguments, memory, verbosity, world, profile };
         (session.arguments, session.asked_arguments) = session.automatic_arguments(flags)?;
         crate::lock_flags::override_flakes(&session, &flags.override_flakes)?;
         Ok(session)
@@ -214,6 +227,20 @@ impl Session {
         let program = self.machine.compile(file, &base, &[])?;
         Ok(self.machine.run_program(program, &[])?)
     }
+}
+
+/// The host, telling what it is asked.
+fn recorded(host: Arc<dyn Host>, into: Arc<Mutex<Vec<Question>>>, resolved: &Resolved) -> Result<Arc<dyn Host>, Failure> {
+    let dir = AbsPath::new(resolved.eval.store_dir.as_bytes()).map_err(host_failure)?;
+    let sink = move |observation: Observation| {
+        into.lock().unwrap_or_else(|e| e.into_inner()).push(observation.question);
+    };
+    Ok(Arc::new(Recording::new(host, sink, dir)))
+}
+
+/// Whether `NIX_COUNT_CALLS` asks for how often each function is called.
+pub(crate) fn counts_calls(host: &dyn Host) -> bool {
+    host.env(b"NIX_COUNT_CALLS").is_some_and(|value| &*value != b"0")
 }
 
 fn empty() -> Attrs {

@@ -2,33 +2,28 @@
 
 use crate::failure::Failure;
 use crate::log::Log;
-use crate::memory::Outcome;
-use crate::session::Session;
-use firn_eval::Machine;
+use crate::memory::{Memory, Outcome};
+use crate::profile;
+use crate::session::{Session, counts_calls};
+use firn_eval::{CallTree, Callee, Grain, Machine};
 use firn_host::Host;
-use std::fmt::Write;
+use firn_text::json::Tree;
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
-/// As [`print`], with what became of the questions that memory was asked.
-pub fn print_with_memory(session: &Session, host: &dyn Host, log: &Log) -> Result<(), Failure> {
-    let outcome = session.memory.as_ref().map(crate::memory::Memory::outcome);
-    print_all(&session.machine, outcome, host, log)
-}
-
-/// Prints the statistics if the user asked for them.
-pub fn print(machine: &Machine, host: &dyn Host, log: &Log) -> Result<(), Failure> {
-    print_all(machine, None, host, log)
-}
-
-fn print_all(machine: &Machine, outcome: Option<Outcome>, host: &dyn Host, log: &Log) -> Result<(), Failure> {
-    if host.env(b"NIX_SHOW_STATS").is_none_or(|value| &*value == b"0") {
+/// Prints the statistics and the profile, if the user asked for them.
+pub fn print(session: &Session, host: &dyn Host, log: &Log) -> Result<(), Failure> {
+    let machine = &session.machine;
+    let calls = machine.profiler().filter(|profiler| profiler.grain() == Grain::Count).map(|profiler| profiler.take());
+    if let Some(request) = &session.profile {
+        profile::report(machine, request, log)?;
+    }
+    if !wanted(host) {
         return Ok(());
     }
-    let mut text = render(machine, cpu_time());
-    if let Some(outcome) = outcome {
-        text.truncate(text.trim_end_matches(['}', '\n']).len());
-        text.push_str(&format!("\n  }},\n  \"memo\": {{\n    \"disk\": {}\n  }}\n}}", disk(&outcome)));
-    }
+    let calls = calls.filter(|_| counts_calls(host));
+    let outcome = session.memory.as_ref().map(Memory::outcome);
+    let text = render(machine, cpu_time(), calls.as_ref(), outcome.as_ref());
     match host.env(b"NIX_SHOW_STATS_PATH").filter(|path| &**path != b"-") {
         None => log.line(text.as_bytes()),
         Some(path) => {
@@ -42,15 +37,9 @@ fn print_all(machine: &Machine, outcome: Option<Outcome>, host: &dyn Host, log: 
     Ok(())
 }
 
-/// What memory on disk did.
-fn disk(outcome: &Outcome) -> String {
-    let Outcome { hits, misses, kept, verified, spent, saved } = outcome;
-    format!(
-        "{{\n      \"hits\": {hits},\n      \"misses\": {misses},\n      \"kept\": {kept},\n      \
-         \"questionsVerified\": {},\n      \"vouchedByState\": {},\n      \"read\": {},\n      \
-         \"microsecondsSpent\": {spent},\n      \"microsecondsSaved\": {saved}\n    }}",
-        verified.questions, verified.vouched, verified.read
-    )
+/// Whether the user asked for statistics.
+pub fn wanted(host: &dyn Host) -> bool {
+    host.env(b"NIX_SHOW_STATS").is_some_and(|value| &*value != b"0")
 }
 
 /// Seconds of user time that this process has taken.
@@ -62,26 +51,85 @@ fn cpu_time() -> f64 {
     })
 }
 
-/// The JSON: Nix's names where firn counts the same thing.
-fn render(machine: &Machine, cpu: f64) -> String {
+/// The JSON: Nix's names where firn counts the same thing; what only firn knows is under `firn`.
+fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<&Outcome>) -> String {
     let count = |name: &str| machine.stats.all().iter().find(|(n, _)| *n == name).map_or(0, |(_, n)| *n);
-    let mut out = String::new();
-    let _ = write!(
-        out,
-        "{{\n  \"cpuTime\": {cpu},\n  \"gc\": {{\n    \"heapSize\": {heap},\n    \"totalBytes\": {heap}\n  }},\n  \
-         \"list\": {{\n    \"concats\": {}\n  }},\n  \"nrForces\": {},\n  \"nrFiles\": {},\n  \"nrFunctionCalls\": {},\n  \
-         \"nrLookups\": {},\n  \"nrOpUpdateValuesCopied\": {},\n  \"nrOpUpdates\": {},\n  \"nrPrimOpCalls\": {},\n  \
-         \"nrThunks\": {},\n  \"time\": {{\n    \"cpu\": {cpu}\n  }}\n}}",
-        count("list_concats"),
-        count("forces"),
-        count("files"),
-        count("calls"),
-        count("lookups"),
-        count("update_copies"),
-        count("updates"),
-        count("primop_calls"),
-        count("thunks"),
-        heap = firn_value::heap_bytes(),
-    );
-    out
+    let number = |name: &str| Tree::Int(count(name) as i64);
+    let seconds = |name: &str| Tree::Float(count(name) as f64 / 1e9);
+    let heap = Tree::Int(firn_value::heap_bytes() as i64);
+    let phases = object(vec![
+        ("parse", seconds("parse_time")),
+        ("lower", seconds("lower_time")),
+        ("derivations", seconds("derivation_time")),
+        ("io", Tree::Float(firn_host::io_time().as_secs_f64())),
+    ]);
+    let mut members = vec![
+        ("cpuTime", Tree::Float(cpu)),
+        ("gc", object(vec![("heapSize", heap.clone()), ("totalBytes", heap)])),
+        ("list", object(vec![("concats", number("list_concats"))])),
+        ("nrForces", number("forces")),
+        ("nrFiles", number("files")),
+        ("nrFunctionCalls", number("calls")),
+        ("nrLookups", number("lookups")),
+        ("nrOpUpdateValuesCopied", number("update_copies")),
+        ("nrOpUpdates", number("updates")),
+        ("nrPrimOpCalls", number("primop_calls")),
+        ("nrThunks", number("thunks")),
+        ("time", object(vec![("cpu", Tree::Float(cpu))])),
+        ("firn", object(vec![("derivations", number("derivations")), ("time", phases)])),
+    ];
+    if let Some(outcome) = memory {
+        members.push(("memo", object(vec![("disk", disk(outcome))])));
+    }
+    if let Some(calls) = calls {
+        members.extend(counted(calls));
+    }
+    let printed = object(members).print(Some(2)).unwrap_or_default();
+    String::from_utf8_lossy(&printed).into_owned()
+}
+
+fn object(members: Vec<(&str, Tree)>) -> Tree {
+    Tree::Object(members.into_iter().map(|(name, value)| (name.as_bytes().to_vec(), value)).collect())
+}
+
+/// What memory on disk did.
+fn disk(outcome: &Outcome) -> Tree {
+    let Outcome { hits, misses, kept, verified, spent, saved } = outcome;
+    let number = |number: u64| Tree::Int(number as i64);
+    object(vec![
+        ("hits", number(*hits)),
+        ("misses", number(*misses)),
+        ("kept", number(*kept)),
+        ("questionsVerified", number(verified.questions as u64)),
+        ("vouchedByState", number(verified.vouched as u64)),
+        ("read", number(verified.read as u64)),
+        ("microsecondsSpent", number(*spent)),
+        ("microsecondsSaved", number(*saved)),
+    ])
+}
+
+/// How often each function and builtin was called, the most called first.
+fn counted(calls: &CallTree) -> [(&'static str, Tree); 2] {
+    let mut costs: Vec<_> = calls.costs.iter().filter(|cost| cost.calls > 0).collect();
+    costs.sort_by_key(|cost| std::cmp::Reverse(cost.calls));
+    let (mut builtins, mut functions) = (BTreeMap::new(), Vec::new());
+    for cost in costs {
+        let count = Tree::Int(cost.calls as i64);
+        match cost.callee {
+            Callee::Primop(primop) => drop(builtins.insert(primop.name.as_bytes().to_vec(), count)),
+            Callee::Lambda(lambda) => {
+                let name = lambda.name.map_or(Tree::Null, |name| Tree::text(&name.to_str()));
+                let mut function = BTreeMap::from([(b"name".to_vec(), name), (b"count".to_vec(), count)]);
+                if let Some(at) = lambda.pos_at(0).resolve() {
+                    let place = firn_eval::show_location(&at);
+                    let file = place.rsplitn(3, ':').nth(2).unwrap_or_default();
+                    function.insert(b"file".to_vec(), Tree::text(file));
+                    function.insert(b"line".to_vec(), Tree::Int(at.line.into()));
+                    function.insert(b"column".to_vec(), Tree::Int(at.column.into()));
+                }
+                functions.push(Tree::Object(function));
+            }
+        }
+    }
+    [("primops", Tree::Object(builtins)), ("functions", Tree::List(functions))]
 }

@@ -1,4 +1,4 @@
-//! The command lines in `tests/cli/*.md`, run and compared with what stands below each: a `console` block's `$` line is the
+//! The command lines in `tests/cli/*.md` and in the guide, run and compared with what stands below each: a `console` block's `$` line is the
 //! command (variables in front, `<<< 'text'` at the end for standard input), the rest is its standard output, then its
 //! standard error, then `[exit N]` where it fails. `$TMP` is a directory that the commands of one file share. `FIRN_CLI_REFRESH=1` writes the blocks anew.
 #![allow(
@@ -108,8 +108,11 @@ fn command_lines_do_as_they_are_written() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cli");
     let root = root.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", root.display()));
     let refresh = std::env::var_os("FIRN_CLI_REFRESH").is_some();
-    let entries = std::fs::read_dir(&root).expect("the transcripts are there");
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("a readable entry").path()).collect();
+    let mut files: Vec<PathBuf> = Vec::new();
+    for dir in [root.clone(), root.join("../../docs/guide")] {
+        let entries = std::fs::read_dir(&dir).expect("the transcripts are there");
+        files.extend(entries.map(|entry| entry.expect("a readable entry").path()));
+    }
     files.retain(|file| file.extension().is_some_and(|extension| extension == "md"));
     files.sort();
     assert!(!files.is_empty(), "no transcripts in {}", root.display());

@@ -260,7 +260,12 @@ impl Machine {
         let depth = self.deeper(pos)?;
         Stats::bump(&self.stats.primop_calls);
         // NIX: a builtin does not know where it is called; only the frame around it does.
-        let result = self.shared.primops[primop.index as usize](self, Pos::NONE, args);
+        let run = self.shared.primops[primop.index as usize];
+        let result = if self.is_stack_low() {
+            self.carefully(crate::Callee::Primop(primop), pos, || run(self, Pos::NONE, args))
+        } else {
+            run(self, Pos::NONE, args)
+        };
         self.shallower(depth);
         result.map_err(|error| if primop.trace { while_calling_builtin(error, primop, pos) } else { error })
     }
@@ -278,7 +283,7 @@ impl Machine {
             Ok(()) => {
                 Stats::bump(&self.stats.calls);
                 let result = if self.is_stack_low() {
-                    self.eval_on_new_segment(&lambda.body.expr, frame)
+                    self.enter_carefully(lambda, frame, pos)
                 } else {
                     self.eval(&lambda.body.expr, frame)
                 };

@@ -1,6 +1,7 @@
 //! Forcing: a cell becomes a value in weak head normal form, once.
 
 use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
+use crate::cycle::Cycle;
 use crate::{Machine, Manner, Stats};
 use firn_source::Pos;
 use firn_value::{Body, Claim, Error, ErrorKind, Function, Production, Result, Slot, Thunk, ThunkState, Value, Work};
@@ -31,7 +32,7 @@ impl Machine {
                 claim.publish(value);
                 Ok(value)
             }
-            Err(error) => self.failed(claim, error),
+            Err(error) => self.failed(thunk, claim, error),
         }
     }
 
@@ -78,7 +79,10 @@ impl Machine {
     }
 
     #[cold]
-    fn failed(&self, claim: Claim, error: Box<Error>) -> Result<Value> {
+    fn failed(&self, thunk: &'static Thunk, claim: Claim, error: Box<Error>) -> Result<Value> {
+        if error.kind() == ErrorKind::InfiniteRecursion {
+            self.cycle.borrow_mut().leave(thunk, claim.work);
+        }
         match self.manner {
             _ if !self.is_remembered(&error) => claim.restore(),
             Manner::Alone => claim.fail(error.share()),
@@ -106,7 +110,10 @@ impl Machine {
                 ThunkState::Failed(error) => return Err(Box::new(error.clone())),
                 ThunkState::Suspended => return self.force_thunk(thunk, pos),
                 // Another thread's claim is waited for, unless that thread waits for this one.
-                ThunkState::Claimed(owner) if owner == Thunk::this_thread() => return Err(infinite_recursion(pos)),
+                ThunkState::Claimed(owner) if owner == Thunk::this_thread() => {
+                    *self.cycle.borrow_mut() = Cycle::of(thunk);
+                    return Err(infinite_recursion(pos));
+                }
                 ThunkState::Claimed(owner) if thunk.wait(owner, self.manner == Manner::Ahead) => {}
                 ThunkState::Claimed(_) if self.manner == Manner::Alone => return Err(infinite_recursion(pos)),
                 ThunkState::Claimed(_) => return Err(postponed()),

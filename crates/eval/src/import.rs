@@ -104,13 +104,15 @@ impl Machine {
 
     /// Lowers a tree whose variables may be those of `scope`.
     pub fn lowered(&self, ast: &firn_syntax::Ast, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        firn_ir::lower(ast, scope, &*self.shared, &mut Constants)
+        Stats::time(&self.stats.lower_time, || firn_ir::lower(ast, scope, &*self.shared, &mut Constants))
             .map_err(|e| Error::new(ErrorKind::UndefinedVar, e.message).at(e.pos))
     }
 
     /// Parses a registered text.
     pub fn parse(&self, file: &'static SourceFile, base: &AbsPath) -> Result<firn_syntax::Ast> {
-        let ast = self.at_home(|home| firn_syntax::parse(file, base.as_bytes(), home, self.settings().syntax));
+        let syntax = self.settings().syntax;
+        let parse = || self.at_home(|home| firn_syntax::parse(file, base.as_bytes(), home, syntax));
+        let ast = Stats::time(&self.stats.parse_time, parse);
         let ast = ast.map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))?;
         self.warn_of(&ast)?;
         Ok(ast)

@@ -123,6 +123,10 @@ pub struct Machine {
     pub(crate) max_depth: u32,
     pub(crate) show_trace: bool,
     pub(crate) manner: Manner,
+    /// The last infinite recursion.
+    pub(crate) cycle: std::cell::RefCell<crate::cycle::Cycle>,
+    /// What notes where evaluation spends its time, if anything does.
+    pub(crate) profiler: Option<Box<crate::Profiler>>,
     /// Helpers that evaluate ahead of this machine, if there are any.
     pub ahead: Option<Arc<crate::Ahead>>,
 }
@@ -205,7 +209,24 @@ impl Machine {
     pub fn in_manner(shared: Arc<Shared>, manner: Manner) -> Machine {
         let (max_depth, show_trace) = (shared.settings.max_call_depth, shared.settings.show_trace);
         let (stats, depth, stack_limit) = (Stats::default(), Cell::new(0), Cell::new(usize::MAX));
-        Machine { shared, stats, depth, stack_limit, max_depth, show_trace, manner, ahead: None }
+        Machine { shared, stats, depth, stack_limit, max_depth, show_trace, manner, cycle: Default::default(), profiler: None, ahead: None }
+    }
+
+    /// Where the definitions are that need each other, after infinite recursion was found.
+    pub fn cycle(&self) -> Vec<Pos> {
+        self.cycle.borrow().places()
+    }
+
+    /// Lets a profiler note what this machine does from now on.
+    pub fn profile(&mut self, profiler: crate::Profiler) {
+        // The careful way into functions is the one that looks at the profiler.
+        self.stack_limit.set(usize::MAX);
+        self.profiler = Some(Box::new(profiler));
+    }
+
+    /// The profiler, if there is one.
+    pub fn profiler(&self) -> Option<&crate::Profiler> {
+        self.profiler.as_deref()
     }
 
     /// Settings in force.

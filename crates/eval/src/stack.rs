@@ -1,8 +1,9 @@
 //! The native stack: evaluation recurses on it and goes on in a new segment where one is nearly used up (E6).
 
-use crate::Machine;
 use crate::frame::Frame;
-use firn_value::{Expr, Result, Value};
+use crate::{Callee, Machine};
+use firn_source::Pos;
+use firn_value::{Lambda, Result, Value};
 
 /// Below this much native stack, evaluation goes on in a new segment.
 const RED_ZONE: usize = 192 << 10;
@@ -24,11 +25,35 @@ impl Machine {
         std::ptr::from_ref(&marker).addr() <= self.stack_limit.get()
     }
 
-    /// Evaluates on a new segment.
+    /// Runs a function's body where the stack is low, or where a profiler must know of it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn eval_on_new_segment(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {
-        self.on_new_segment(|| self.eval(expr, frame))
+    pub(crate) fn enter_carefully(&self, lambda: &'static Lambda, frame: Frame<'_>, pos: Pos) -> Result<Value> {
+        self.carefully(Callee::Lambda(lambda), pos, || self.eval(&lambda.body.expr, frame))
+    }
+
+    /// Runs a function or builtin where the stack is low, or where a profiler must know of it. `pos` is the call.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn carefully(&self, callee: Callee, pos: Pos, work: impl FnOnce() -> Result<Value>) -> Result<Value> {
+        let Some(profiler) = &self.profiler else { return self.on_new_segment(work) };
+        if profiler.traces {
+            self.trace_call("entered", pos)?;
+        }
+        profiler.enter(callee);
+        let result = self.on_new_segment(work);
+        profiler.leave();
+        if profiler.traces {
+            self.trace_call("exited", pos)?;
+        }
+        result
+    }
+
+    /// NIX: the line that `--trace-function-calls` prints.
+    fn trace_call(&self, what: &str, pos: Pos) -> Result<()> {
+        let place = pos.resolve().map_or_else(|| "undefined position".to_owned(), |at| crate::show_location(&at));
+        let now = crate::profile::timestamp();
+        self.log(format!("function-trace {what} {place} at {now}\n").as_bytes())
     }
 
     #[cold]
@@ -37,13 +62,15 @@ impl Machine {
         let saved = self.stack_limit.get();
         let limit = current_limit();
         let marker = 0u8;
+        // With a profiler the stack counts as low for ever.
+        let profiled = self.profiler.is_some();
         if std::ptr::from_ref(&marker).addr() > limit {
             // Nothing was known of this stack yet: from now on it is.
-            self.stack_limit.set(limit);
+            self.stack_limit.set(if profiled { usize::MAX } else { limit });
             return f();
         }
         let result = stacker::grow(SEGMENT, || {
-            self.stack_limit.set(current_limit());
+            self.stack_limit.set(if profiled { usize::MAX } else { current_limit() });
             f()
         });
         self.stack_limit.set(saved);

@@ -41,9 +41,25 @@ stats! {
     list_concats,
     /// Files evaluated.
     files,
+    /// Nanoseconds spent parsing.
+    parse_time,
+    /// Nanoseconds spent lowering.
+    lower_time,
+    /// Nanoseconds spent writing derivations down and hashing them.
+    derivation_time,
+    /// Derivations made.
+    derivations,
 }
 
 impl Stats {
+    /// Does something and adds the nanoseconds it took. For work that is long beside a look at the clock.
+    pub fn time<T>(counter: &Cell<u64>, work: impl FnOnce() -> T) -> T {
+        let start = std::time::Instant::now();
+        let result = work();
+        counter.set(counter.get() + start.elapsed().as_nanos() as u64);
+        result
+    }
+
     /// One more.
     #[inline]
     pub fn bump(counter: &Cell<u64>) {

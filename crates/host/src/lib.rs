@@ -34,7 +34,7 @@ pub use memory::MemoryWorld;
 pub use mounts::{Mount, Mounted};
 pub use observation::{DocumentFormat, Durability, Names, Observation, Question};
 pub use path::AbsPath;
-pub use real::RealWorld;
+pub use real::{RealWorld, io_time, measure_io};
 pub use recording::{Recording, Sink};
 pub use resolve::must_be_dir;
 pub use restricted::Restricted;

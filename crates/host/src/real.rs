@@ -7,10 +7,34 @@ use std::fs::{File, Metadata};
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::world::{Home, ListFault, ReadFault, World};
 use crate::{AbsPath, Entry, Errno, FileContent, FileType, Stamp, Stat};
+
+static MEASURED: AtomicBool = AtomicBool::new(false);
+static SPENT: AtomicU64 = AtomicU64::new(0);
+
+/// Measures the time that questions to the disk take from now on, in all threads.
+pub fn measure_io() {
+    MEASURED.store(true, Ordering::Relaxed);
+}
+
+/// The time that questions to the disk took since [`measure_io`].
+pub fn io_time() -> Duration {
+    Duration::from_nanos(SPENT.load(Ordering::Relaxed))
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> T {
+    if !MEASURED.load(Ordering::Relaxed) {
+        return work();
+    }
+    let start = Instant::now();
+    let answer = work();
+    SPENT.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    answer
+}
 
 /// The operating system this process runs on.
 #[derive(Clone, Copy, Default, Debug)]
@@ -18,7 +42,7 @@ pub struct RealWorld;
 
 impl World for RealWorld {
     fn stat(&self, path: &AbsPath) -> Result<Option<Stat>, Errno> {
-        match std::fs::symlink_metadata(path.as_path()) {
+        match timed(|| std::fs::symlink_metadata(path.as_path())) {
             Ok(metadata) => Ok(Some(stat_of(&metadata))),
             Err(error) => match Errno::from(error) {
                 Errno::ENOENT | Errno::ENOTDIR => Ok(None),
@@ -28,39 +52,15 @@ impl World for RealWorld {
     }
 
     fn read(&self, path: &AbsPath) -> Result<FileContent, ReadFault> {
-        let open = |error| ReadFault::Open(Errno::from(error));
-        let mut file = File::open(path.as_path()).map_err(open)?;
-        let before = file.metadata().map_err(open)?;
-        if !before.is_file() {
-            return Err(ReadFault::NotRegular);
-        }
-        // NIX: exactly as many bytes as the size says; files of `/proc`, whose size is 0, read as empty.
-        let size = usize::try_from(before.len()).map_err(|_| ReadFault::Read(Errno::EIO))?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(size).map_err(|_| ReadFault::Read(Errno::EIO))?;
-        let read = |error| ReadFault::Read(Errno::from(error));
-        (&mut file).take(before.len()).read_to_end(&mut bytes).map_err(read)?;
-        if bytes.len() < size {
-            return Err(ReadFault::Short);
-        }
-        let stamp = stamp_of(&before);
-        let unchanged = file.metadata().is_ok_and(|after| stamp_of(&after) == stamp);
-        Ok(FileContent::new(bytes, unchanged.then_some(stamp)))
+        timed(|| read(path))
     }
 
     fn list(&self, path: &AbsPath) -> Result<Vec<Entry>, ListFault> {
-        let directory = std::fs::read_dir(path.as_path()).map_err(|error| ListFault::Open(error.into()))?;
-        directory
-            .map(|entry| {
-                let entry = entry.map_err(|error| ListFault::Read(error.into()))?;
-                let file_type = entry.file_type().ok().map(type_of);
-                Ok((entry.file_name().into_vec().into_boxed_slice(), file_type))
-            })
-            .collect()
+        timed(|| list(path))
     }
 
     fn link(&self, path: &AbsPath) -> Result<Vec<u8>, Errno> {
-        Ok(std::fs::read_link(path.as_path())?.into_os_string().into_vec())
+        Ok(timed(|| std::fs::read_link(path.as_path()))?.into_os_string().into_vec())
     }
 
     fn env(&self, name: &[u8]) -> Option<Vec<u8>> {
@@ -111,6 +111,38 @@ impl World for RealWorld {
     fn current_dir(&self) -> Result<Vec<u8>, Errno> {
         Ok(std::env::current_dir()?.into_os_string().into_vec())
     }
+}
+
+fn read(path: &AbsPath) -> Result<FileContent, ReadFault> {
+    let open = |error| ReadFault::Open(Errno::from(error));
+    let mut file = File::open(path.as_path()).map_err(open)?;
+    let before = file.metadata().map_err(open)?;
+    if !before.is_file() {
+        return Err(ReadFault::NotRegular);
+    }
+    // NIX: exactly as many bytes as the size says; files of `/proc`, whose size is 0, read as empty.
+    let size = usize::try_from(before.len()).map_err(|_| ReadFault::Read(Errno::EIO))?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size).map_err(|_| ReadFault::Read(Errno::EIO))?;
+    let read = |error| ReadFault::Read(Errno::from(error));
+    (&mut file).take(before.len()).read_to_end(&mut bytes).map_err(read)?;
+    if bytes.len() < size {
+        return Err(ReadFault::Short);
+    }
+    let stamp = stamp_of(&before);
+    let unchanged = file.metadata().is_ok_and(|after| stamp_of(&after) == stamp);
+    Ok(FileContent::new(bytes, unchanged.then_some(stamp)))
+}
+
+fn list(path: &AbsPath) -> Result<Vec<Entry>, ListFault> {
+    let directory = std::fs::read_dir(path.as_path()).map_err(|error| ListFault::Open(error.into()))?;
+    directory
+        .map(|entry| {
+            let entry = entry.map_err(|error| ListFault::Read(error.into()))?;
+            let file_type = entry.file_type().ok().map(type_of);
+            Ok((entry.file_name().into_vec().into_boxed_slice(), file_type))
+        })
+        .collect()
 }
 
 fn stat_of(metadata: &Metadata) -> Stat {

@@ -50,7 +50,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
         match word {
             Word::Argument(file) if typed.file.is_none() => typed.file = Some(file),
             Word::Argument(other) => return Err(Failure::usage("unexpected argument '", &other, "'")),
-            Word::Flag(flag) if flag == b"--help" => return help::compare(invocation),
+            Word::Flag(flag) if flag == b"--help" => return help::show(invocation, "compare"),
             Word::Flag(flag) if flag == b"--version" => return help::version(invocation),
             Word::Flag(flag) => {
                 if !typed.read(&flag, &mut words)? && !flags.read_legacy(&flag, &mut words)? {
@@ -72,7 +72,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let root = session.machine.auto_call(session.arguments, session.evaluate(source)?)?;
     let questions = typed.questions(&session, root)?;
     let result = typed.answers(invocation, &session, root, &questions);
-    statistics::print(&session.machine, &*invocation.host, &invocation.log)?;
+    statistics::print(&session, &*invocation.host, &invocation.log)?;
     result
 }
 

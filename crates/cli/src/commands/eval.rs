@@ -43,7 +43,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
             Word::Argument(other) => {
                 return Err(Failure::usage("unexpected argument '", &other, "'"));
             }
-            Word::Flag(flag) if flag == b"--help" => return help::eval(invocation),
+            Word::Flag(flag) if flag == b"--help" => return help::show(invocation, "eval"),
             Word::Flag(flag) if flag == b"--version" => return help::version(invocation),
             Word::Flag(flag) => {
                 let known = typed.read(&flag, &mut words, &mut flags)? || flags.read(&flag, &mut words)?;
@@ -151,10 +151,16 @@ impl Typed {
         value: impl FnOnce() -> Result<(Value, Pos), Failure>,
     ) -> Result<(), Failure> {
         let printed = self.answer(invocation, session, entry, value);
+        if let (Err(Failure::Error(error)), None) = (&printed, invocation.tool)
+            && error.kind() == ErrorKind::InfiniteRecursion
+            && session.resolved.eval.show_trace
+        {
+            show_cycle(invocation, session);
+        }
         let closed = session.store.close().map_err(crate::stores::failed);
         session.remember();
         printed.and(closed)?;
-        statistics::print_with_memory(session, &*invocation.host, &invocation.log)
+        statistics::print(session, &*invocation.host, &invocation.log)
     }
 
     fn answer(
@@ -224,6 +230,21 @@ impl Typed {
         }
         text.push(b'\n');
         Ok(text)
+    }
+}
+
+/// Tells which definitions need each other, before the error that Nix has for it.
+fn show_cycle(invocation: &Invocation, session: &Session) {
+    let places = session.machine.cycle();
+    if places.is_empty() {
+        return;
+    }
+    invocation.log.line(b"these definitions need each other:");
+    for pos in places {
+        let Some(at) = pos.resolve() else { continue };
+        let line = at.file.line(at.line).unwrap_or_default();
+        let shown = [b"  ", &at.show()[..], b": ", String::from_utf8_lossy(&line).trim().as_bytes()].concat();
+        invocation.log.line(&shown);
     }
 }
 

@@ -49,7 +49,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
                 });
             }
             Word::Argument(argument) => typed.arguments.push(argument),
-            Word::Flag(flag) if flag == b"--help" => return help::flake(invocation),
+            Word::Flag(flag) if flag == b"--help" => return help::show(invocation, "flake"),
             Word::Flag(flag) if flag == b"--version" => return help::version(invocation),
             Word::Flag(flag) => {
                 let known = typed.read(&flag, &mut words, &mut flags)? || flags.read(&flag, &mut words)?;

@@ -1,4 +1,7 @@
-//! Help and versions.
+//! Help and versions. The texts are the one source of what commands and flags there are: completions and manual pages are
+//! made of them ([`page`]).
+
+pub(crate) mod page;
 
 use crate::arguments::{Word, Words};
 use crate::failure::Failure;
@@ -7,7 +10,7 @@ use crate::program::Invocation;
 /// The version of Nix whose language and tools firn gives.
 pub(crate) const NIX_VERSION: &str = "2.35.2";
 
-const OVERVIEW: &str = "\
+pub(crate) const OVERVIEW: &str = "\
 firn evaluates the Nix language.
 
 Usage: firn COMMAND [FLAG…] [ARGUMENT…]
@@ -17,9 +20,14 @@ Commands:
   eval          print the value of an expression or file, as nix eval does
   jobs          print a line of JSON for every derivation in a set, as nix-eval-jobs does
   repl          evaluate expressions as you type them, as nix repl does
+  profile       run eval or instantiate and tell where its time went
+  graph         draw what a result depends on: files, variables, derivations
   compare       show where derivations differ from those that a list names
   flake         tell about a flake: metadata, show, lock, update
   cache         look after what is remembered between runs: stats, verify, gc, clear, export, import
+  doctor        tell versions, settings and where they come from, and whether the store answers
+  completions   print what a shell needs to complete firn's command line
+  man           print manual pages
   help          show this text, or that of a command
 
 Through a link named nix-instantiate, nix or nix-eval-jobs, firn takes the command line of that tool.
@@ -200,6 +208,31 @@ Examples:
   echo 'builtins.attrNames { a = 1; }' | firn repl
 ";
 
+const PROFILE: &str = "\
+firn profile runs another command and tells where its evaluation spent the time, by function and by file.
+
+Usage: firn profile [FLAG…] (eval | instantiate) [ARGUMENT…]
+
+The command does what it always does; the tables follow on standard error. A sampled profile looks where evaluation is
+every millisecond and costs little. An exact one reads the clock at every call: it counts all calls, and makes short
+functions look longer than they are.
+
+Flags:
+  --sampled              look now and then (the default)
+  --frequency N          how often a second (999)
+  --exact                measure every call
+  --svg FILE             draw a flame graph, which a browser shows
+  --collapsed FILE       write one line per stack, as flame graph tools read it
+  --rows N               length of the tables (25)
+
+NIX_COUNT_CALLS=1 with NIX_SHOW_STATS=1 adds counts of calls to the statistics of any command, --trace-function-calls
+prints each call as it begins and ends, --eval-profiler flamegraph leaves stacks in a file; all as in Nix.
+
+Examples:
+  firn profile --svg flame.svg instantiate --dry-run '<nixpkgs>' -A firefox
+  firn profile --exact --rows 10 eval -f ./default.nix
+";
+
 const COMPARE: &str = "\
 firn compare evaluates the attributes of a list in one process and shows where they differ from the list.
 
@@ -228,6 +261,83 @@ Examples:
   firn compare --list nix.tsv --other /nix/store -E 'import ./. { system = \"x86_64-linux\"; }'
 ";
 
+const GRAPH: &str = "\
+firn graph draws what a result depends on: files, directories, variables, names in the search path, and derivations.
+
+Usage: firn graph [FLAG…] [FLAKE#PATH]
+       firn graph (--file FILE | --expr EXPR) [FLAG…] [PATH]
+
+The value is evaluated as firn eval would print it, and what was asked of the outside meanwhile is drawn. An arrow from
+file to file says that the one names the other.
+
+Flags:
+  --dot                  print text for Graphviz (the default)
+  --svg                  print a picture
+  --all                  show all derivations below a derivation, not only its inputs
+  -f, --file FILE        the file; `<name>` is looked up in the search path
+  --expr EXPR            the expression
+
+Flags of every command are listed by firn --help.
+
+Examples:
+  firn graph --svg -f ./default.nix hello > hello.svg
+  firn graph .#packages.x86_64-linux.default | dot -Tpdf > default.pdf
+";
+
+const DOCTOR: &str = "\
+firn doctor tells what a run would find: versions, settings and where they come from, the search path, the store.
+
+Usage: firn doctor [FLAG…]
+
+A line that begins with `!` is a problem, and the next says what to do about it. The exit status is 1 if there is one.
+
+Flags of every command are listed by firn --help; those that are given count as settings.
+
+Examples:
+  firn doctor
+  firn doctor --store /tmp/store -I nixpkgs=./nixpkgs
+";
+
+const COMPLETIONS: &str = "\
+firn completions prints what a shell needs to complete firn's command line.
+
+Usage: firn completions (bash | zsh | fish)
+
+Examples:
+  firn completions bash > ~/.local/share/bash-completion/completions/firn
+  firn completions fish > ~/.config/fish/completions/firn.fish
+";
+
+const MAN: &str = "\
+firn man prints manual pages: of the program, or of a command.
+
+Usage: firn man [COMMAND]
+       firn man --output DIR
+
+Flags:
+  --output DIR           write all pages into a directory
+
+Examples:
+  firn man eval | man -l -
+  firn man --output ~/.local/share/man/man1
+";
+
+/// The commands, in the order of the overview, and their texts.
+pub(crate) const TOPICS: &[(&str, &str)] = &[
+    ("instantiate", INSTANTIATE),
+    ("eval", EVAL),
+    ("jobs", JOBS),
+    ("repl", REPL),
+    ("profile", PROFILE),
+    ("graph", GRAPH),
+    ("compare", COMPARE),
+    ("flake", FLAKE),
+    ("cache", super::cache::HELP),
+    ("doctor", DOCTOR),
+    ("completions", COMPLETIONS),
+    ("man", MAN),
+];
+
 fn print(invocation: &mut Invocation, text: &str) -> Result<(), Failure> {
     invocation.output.write(text.as_bytes())
 }
@@ -237,48 +347,19 @@ pub fn overview(invocation: &mut Invocation) -> Result<(), Failure> {
     print(invocation, OVERVIEW)
 }
 
-/// What `instantiate` does.
-pub fn instantiate(invocation: &mut Invocation) -> Result<(), Failure> {
-    print(invocation, INSTANTIATE)
-}
-
-/// What `compare` does.
-pub fn compare(invocation: &mut Invocation) -> Result<(), Failure> {
-    print(invocation, COMPARE)
-}
-
-/// What `jobs` does.
-pub fn jobs(invocation: &mut Invocation) -> Result<(), Failure> {
-    print(invocation, JOBS)
-}
-
-/// What `repl` does.
-pub fn repl(invocation: &mut Invocation) -> Result<(), Failure> {
-    print(invocation, REPL)
-}
-
-/// What `eval` does.
-pub fn eval(invocation: &mut Invocation) -> Result<(), Failure> {
-    print(invocation, EVAL)
-}
-
-/// What `flake` does.
-pub fn flake(invocation: &mut Invocation) -> Result<(), Failure> {
-    print(invocation, FLAKE)
+/// What a command does.
+pub fn show(invocation: &mut Invocation, command: &str) -> Result<(), Failure> {
+    match TOPICS.iter().find(|(name, _)| *name == command) {
+        Some((_, text)) => print(invocation, text),
+        None => Err(Failure::usage("'", command.as_bytes(), "' is not a recognised command")),
+    }
 }
 
 /// `firn help [COMMAND]`.
 pub fn topic(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure> {
     match words.next_word() {
         None => overview(invocation),
-        Some(Word::Argument(name)) if name == b"instantiate" => instantiate(invocation),
-        Some(Word::Argument(name)) if name == b"eval" => eval(invocation),
-        Some(Word::Argument(name)) if name == b"flake" => flake(invocation),
-        Some(Word::Argument(name)) if name == b"compare" => compare(invocation),
-        Some(Word::Argument(name)) if name == b"jobs" => jobs(invocation),
-        Some(Word::Argument(name)) if name == b"repl" => repl(invocation),
-        Some(Word::Argument(name)) if name == b"cache" => print(invocation, super::cache::HELP),
-        Some(Word::Argument(name) | Word::Flag(name)) => Err(Failure::usage("'", &name, "' is not a recognised command")),
+        Some(Word::Argument(name) | Word::Flag(name)) => show(invocation, &String::from_utf8_lossy(&name)),
     }
 }
 
@@ -289,4 +370,18 @@ pub fn version(invocation: &mut Invocation) -> Result<(), Failure> {
         None => format!("firn {} (language of Nix {NIX_VERSION})\n", env!("CARGO_PKG_VERSION")),
     };
     print(invocation, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_overview_lists_every_command() {
+        for (name, text) in TOPICS {
+            assert!(OVERVIEW.contains(&format!("\n  {name} ")), "{name}");
+            assert!(text.starts_with(&format!("firn {name} ")) && text.contains(&format!("Usage: firn {name}")), "{name}");
+            assert!(text.contains("Examples:\n") || matches!(*name, "flake" | "cache"), "{name}");
+        }
+    }
 }

@@ -59,7 +59,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     while let Some(word) = words.next_word() {
         match word {
             Word::Argument(input) => typed.inputs.push(input),
-            Word::Flag(flag) if flag == b"--help" => return help::instantiate(invocation),
+            Word::Flag(flag) if flag == b"--help" => return help::show(invocation, "instantiate"),
             Word::Flag(flag) if flag == b"--version" => return help::version(invocation),
             Word::Flag(flag) => {
                 if !flags.read_legacy(&flag, &mut words)? && !typed.read(&flag, &mut words)? {
@@ -83,7 +83,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let closed = session.store.close().map_err(failed);
     session.remember();
     done.and(closed)?;
-    statistics::print_with_memory(&session, &*command.invocation.host, &command.invocation.log)
+    statistics::print(&session, &*command.invocation.host, &command.invocation.log)
 }
 
 impl Typed {

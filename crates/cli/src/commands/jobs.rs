@@ -46,7 +46,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
         match word {
             Word::Argument(expression) if typed.expression.is_none() => typed.expression = Some(expression),
             Word::Argument(other) => return Err(Failure::usage("unexpected argument '", &other, "'")),
-            Word::Flag(flag) if flag == b"--help" => return help::jobs(invocation),
+            Word::Flag(flag) if flag == b"--help" => return help::show(invocation, "jobs"),
             Word::Flag(flag) if flag == b"--version" => return help::version(invocation),
             Word::Flag(flag) => {
                 if !typed.read(&flag, &mut words, &mut flags)? && !flags.read(&flag, &mut words)? {
@@ -68,7 +68,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let done = Run::new(invocation, &typed, &session, rest)?.all(root);
     let closed = session.store.close().map_err(failed);
     done.and(closed)?;
-    statistics::print(&session.machine, &*invocation.host, &invocation.log)
+    statistics::print(&session, &*invocation.host, &invocation.log)
 }
 
 /// Standard input can be read once, and a later process of the run needs what was in it too.

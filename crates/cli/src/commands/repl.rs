@@ -105,7 +105,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     while let Some(word) = words.next_word() {
         match word {
             Word::Argument(named) => typed.named.push(named),
-            Word::Flag(flag) if flag == b"--help" => return help::repl(invocation),
+            Word::Flag(flag) if flag == b"--help" => return help::show(invocation, "repl"),
             Word::Flag(flag) if flag == b"--version" => return help::version(invocation),
             Word::Flag(flag) if flag == b"--file" || flag == b"-f" => {
                 typed.file = words.values(&flag).map(|[file]| Some(file))?;

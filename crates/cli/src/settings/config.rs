@@ -9,6 +9,21 @@ use std::collections::BTreeSet;
 pub struct Config {
     values: Vec<Option<Vec<u8>>>,
     unknown: BTreeSet<String>,
+    /// Where each value came from, all places for one that was appended to.
+    places: Vec<String>,
+    /// Where the next ones come from.
+    place: String,
+}
+
+/// A setting that was set.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: Vec<u8>,
+    /// The file, variable or flag.
+    pub place: String,
 }
 
 fn highlighted(part: &[u8]) -> String {
@@ -20,6 +35,7 @@ impl Config {
     /// not suit gives Nix's message.
     pub fn set(&mut self, name: &str, value: &[u8], warn: &dyn Fn(&[u8])) -> Result<(), Vec<u8>> {
         self.values.resize(SETTINGS.len(), None);
+        self.places.resize(SETTINGS.len(), String::new());
         let base = name.strip_prefix("extra-").and_then(table::find).filter(|&index| SETTINGS[index].kind == Kind::List);
         let (index, append) = match (table::find(name), base) {
             (Some(index), _) => (index, false),
@@ -48,12 +64,34 @@ impl Config {
             }
             _ => {}
         }
+        let place = &mut self.places[index];
+        *place = match append && !place.is_empty() && *place != self.place {
+            true => format!("{place}, {}", self.place),
+            false => self.place.clone(),
+        };
         let slot = &mut self.values[index];
         *slot = match slot.take() {
             Some(before) if append => Some([&before, &b" "[..], value].concat()),
             _ => Some(value.to_vec()),
         };
         Ok(())
+    }
+
+    /// What is set next comes from there.
+    pub fn from_now_on(&mut self, place: impl Into<String>) {
+        self.place = place.into();
+    }
+
+    /// All settings that were set, in the order of their names.
+    pub fn origins(&self) -> Vec<Origin> {
+        let set = SETTINGS.iter().zip(&self.values).zip(&self.places);
+        let mut all: Vec<Origin> = set
+            .filter_map(|((setting, value), place)| {
+                Some(Origin { name: setting.name, value: value.clone()?, place: place.clone() })
+            })
+            .collect();
+        all.sort_by_key(|origin| origin.name);
+        all
     }
 
     /// Tells of the names that are no settings.

@@ -59,6 +59,7 @@ fn apply(
     warn: &dyn Fn(&[u8]),
 ) -> Result<(), Failure> {
     let mut lines = Lines::new();
+    config.from_now_on(String::from_utf8_lossy(shown));
     parse(host, text, path, shown, &mut lines, 0)?;
     let is_features = |name: &[u8]| matches!(name, b"experimental-features" | b"extra-experimental-features");
     let nix_path_given = host.env(b"NIX_PATH").is_some();

@@ -9,6 +9,7 @@ pub mod table;
 use crate::failure::Failure;
 use crate::flags::Flags;
 use config::Config;
+pub use config::Origin;
 pub use fetching::FlakeSettings;
 pub use memo::{Memo, MemoMode};
 use firn_eval::{Features, Settings};
@@ -37,6 +38,10 @@ pub struct Resolved {
     pub pure_by_name: bool,
     /// What is remembered.
     pub memo: Memo,
+    /// Calls are printed as they begin and end.
+    pub trace_function_calls: bool,
+    /// The profile that `eval-profiler` asks for.
+    pub profile: Option<crate::profile::Request>,
 }
 
 /// When derivations and sources are written to the store.
@@ -62,16 +67,7 @@ const BUILDING: [&str; 38] = [
 
 /// Reads the files and applies the flags. `pure` is the command's own idea of pure evaluation.
 pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8])) -> Result<Resolved, Failure> {
-    let mut config = Config::default();
-    file::read_all(host, &mut config, warn)?;
-    for given in &flags.overrides {
-        match config.set(&given.name, &given.value, warn) {
-            Err(message) if given.by_option => warn(&message),
-            Err(message) => return Err(Failure::Usage(message)),
-            Ok(()) => {}
-        }
-    }
-    config.warn_unknown(warn);
+    let config = configure(host, flags, warn)?;
     for feature in &flags.needs {
         config.require_feature(feature)?;
     }
@@ -98,7 +94,44 @@ pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8]))
         flake: fetching::flake_settings(&config),
         pure_by_name: named_pure == Some(true),
         memo: memo::resolve(host, flags)?,
+        trace_function_calls: config.flag("trace-function-calls").unwrap_or(false),
+        profile: profile(&config)?,
     })
+}
+
+/// The settings that are set, and where each came from.
+pub fn origins(host: &dyn Host, flags: &Flags, warn: &dyn Fn(&[u8])) -> Result<Vec<Origin>, Failure> {
+    Ok(configure(host, flags, warn)?.origins())
+}
+
+/// Applies files, variables and flags.
+fn configure(host: &dyn Host, flags: &Flags, warn: &dyn Fn(&[u8])) -> Result<Config, Failure> {
+    let mut config = Config::default();
+    file::read_all(host, &mut config, warn)?;
+    config.from_now_on("command line");
+    for given in &flags.overrides {
+        match config.set(&given.name, &given.value, warn) {
+            Err(message) if given.by_option => warn(&message),
+            Err(message) => return Err(Failure::Usage(message)),
+            Ok(()) => {}
+        }
+    }
+    config.warn_unknown(warn);
+    Ok(config)
+}
+
+/// NIX: `eval-profiler = flamegraph` leaves collapsed stacks in a file.
+fn profile(config: &Config) -> Result<Option<crate::profile::Request>, Failure> {
+    match config.text("eval-profiler") {
+        None | Some(b"disabled" | b"") => return Ok(None),
+        Some(b"flamegraph") => {}
+        Some(other) => return Err(Failure::usage("option 'eval-profiler' has an unrecognised value '", other, "'")),
+    }
+    let number = |text: &[u8]| std::str::from_utf8(text).ok()?.trim().parse::<u64>().ok();
+    let frequency = config.text("eval-profiler-frequency").and_then(number).filter(|n| *n > 0).unwrap_or(99);
+    let file = config.text("eval-profile-file").unwrap_or(b"nix.profile").to_vec();
+    let grain = firn_eval::Grain::Sampled(std::time::Duration::from_nanos(1_000_000_000 / frequency));
+    Ok(Some(crate::profile::Request { grain, collapsed: Some(file), svg: None, rows: 0 }))
 }
 
 fn building(config: &Config) -> BTreeMap<String, Vec<u8>> {
