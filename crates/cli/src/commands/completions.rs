@@ -100,7 +100,7 @@ fn zsh() -> String {
                       _firn() {\n    local -a commands\n    commands=(\n"
         .to_owned();
     for (name, text) in help::TOPICS {
-        let _ = writeln!(script, "        '{name}:{}'", quote(summary(text)));
+        let _ = writeln!(script, "        '{name}:{}'", quote(summary(name, text)));
     }
     script.push_str("        'help:show a help text'\n    )\n    local -a common\n    common=(\n");
     common().iter().for_each(|flag| script.push_str(&spec(flag).replace(" \\\n", "\n")));
@@ -140,7 +140,7 @@ fn fish() -> String {
         format!("complete -c firn -n '{condition}' {name}{argument} -d '{}'\n", quote(&flag.description))
     };
     for (name, text) in help::TOPICS {
-        let _ = writeln!(script, "complete -c firn -f -n '{none}' -a {name} -d '{}'", quote(summary(text)));
+        let _ = writeln!(script, "complete -c firn -f -n '{none}' -a {name} -d '{}'", quote(summary(name, text)));
     }
     let _ = writeln!(script, "complete -c firn -f -n '{none}' -a help -d 'show a help text'");
     let _ = writeln!(script, "complete -c firn -f -n '__fish_seen_subcommand_from help' -a '{}'", names.join(" "));

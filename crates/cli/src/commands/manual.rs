@@ -49,7 +49,7 @@ fn page(name: &str, text: &str) -> String {
         name.to_uppercase(),
         env!("CARGO_PKG_VERSION"),
         escaped(name),
-        escaped(summary(text)),
+        escaped(summary(name.strip_prefix("firn-").unwrap_or(""), text)),
     );
     let mut is_literal = false;
     let set_literal = |out: &mut String, now: &mut bool, wanted: bool| {
@@ -109,7 +109,7 @@ mod tests {
     fn pages_have_the_usual_sections() {
         let text = "firn x does y.\n\nUsage: firn x [FLAG…]\n       firn x z\n\nMore of it.\n\nFlags:\n  --a    b\n";
         let made = page("firn-x", text);
-        for part in [".TH FIRN-X 1", ".SH NAME\nfirn\\-x \\- x does y", ".SH SYNOPSIS\n.nf\nfirn x [FLAG…]\nfirn x z", ".SH DESCRIPTION\nMore of it.", ".SH FLAGS\n.nf\n  \\-\\-a    b"] {
+        for part in [".TH FIRN-X 1", ".SH NAME\nfirn\\-x \\- does y", ".SH SYNOPSIS\n.nf\nfirn x [FLAG…]\nfirn x z", ".SH DESCRIPTION\nMore of it.", ".SH FLAGS\n.nf\n  \\-\\-a    b"] {
             assert!(made.contains(part), "{part:?} in {made}");
         }
     }

@@ -49,11 +49,12 @@ fn is_argument(word: &str) -> bool {
     word.bytes().all(|b| b.is_ascii_uppercase() || b"-/".contains(&b)) && word.bytes().any(|b| b.is_ascii_uppercase())
 }
 
-/// The first sentence: what a command does.
-pub(crate) fn summary(text: &str) -> &str {
+/// The first sentence: what a command (or the program, without a name) does.
+pub(crate) fn summary<'a>(name: &str, text: &'a str) -> &'a str {
     let first = text.split("\n\n").next().unwrap_or_default();
     let sentence = first.split('\n').next().unwrap_or_default();
-    sentence.strip_prefix("firn ").unwrap_or(sentence).trim_end_matches('.')
+    let sentence = sentence.strip_prefix("firn ").unwrap_or(sentence);
+    sentence.strip_prefix(name).unwrap_or(sentence).trim().trim_end_matches('.')
 }
 
 #[cfg(test)]
@@ -70,6 +71,6 @@ mod tests {
         assert_eq!(found[0].arguments, ["FILE"]);
         assert_eq!(found[4].arguments, ["NAME", "EXPR"]);
         assert_eq!(found[2].description, "print so");
-        assert_eq!(summary(text), "x does y");
+        assert_eq!((summary("x", text), summary("", text)), ("does y", "x does y"));
     }
 }
