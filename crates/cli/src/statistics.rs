@@ -100,9 +100,9 @@ fn disk(outcome: &Outcome) -> Tree {
         ("hits", number(*hits)),
         ("misses", number(*misses)),
         ("kept", number(*kept)),
-        ("questionsVerified", number(verified.questions as u64)),
-        ("vouchedByState", number(verified.vouched as u64)),
-        ("read", number(verified.read as u64)),
+        ("questionsVerified", number(verified.questions)),
+        ("vouchedByState", number(verified.vouched)),
+        ("read", number(verified.read)),
         ("microsecondsSpent", number(*spent)),
         ("microsecondsSaved", number(*saved)),
     ])
