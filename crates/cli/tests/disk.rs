@@ -288,6 +288,71 @@ fn several_questions_in_one_run_print_what_evaluating_prints() {
     }
 }
 
+/// Runs a command line and says whether memory answered.
+fn counted(cache: &Path, dir: &Path, arguments: &[&str]) -> (String, bool) {
+    let counted = cache.with_extension("stats");
+    let mut command = firn(cache, "disk");
+    command.args(arguments).current_dir(dir).env_remove("NIX_REMOTE");
+    let output = command.env("NIX_SHOW_STATS", "1").env("NIX_SHOW_STATS_PATH", &counted).output().expect("firn runs");
+    assert!(output.status.success(), "{arguments:?}: {}", shown(&output));
+    let text = std::fs::read_to_string(&counted).expect("statistics");
+    (String::from_utf8_lossy(&output.stdout).trim().to_owned(), text.contains("\"hits\": 1"))
+}
+
+#[test]
+fn a_remembered_derivation_is_in_the_store_or_evaluated_again() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let (cache, root) = (scratch.path().join("cache"), scratch.path().join("root"));
+    std::fs::write(scratch.path().join("source"), "text").expect("written");
+    let expression = "derivation { name = \"n\"; builder = \"b\"; system = \"s\"; src = ./source; }";
+    let store = root.to_string_lossy().into_owned();
+    let ask = || counted(&cache, scratch.path(), &["instantiate", "--store", &store, "-E", expression]);
+    let (drv, hit) = ask();
+    assert!(!hit);
+    let place = root.join(drv.trim_start_matches('/'));
+    assert!(place.exists(), "{}", place.display());
+    // The first run saw no such objects, the next one does.
+    let again: Vec<_> = (0..3).map(|_| ask()).collect();
+    assert_eq!(again.last(), Some(&(drv.clone(), true)));
+    // A value that is only computed writes nothing, whatever is remembered.
+    let dry = ["instantiate", "--dry-run", "--store", &store, "-E", expression];
+    assert_eq!(counted(&cache, scratch.path(), &dry).0, drv);
+    let status = Command::new("chmod").args(["-R", "u+w"]).arg(&root).status().expect("chmod runs");
+    assert!(status.success());
+    std::fs::remove_dir_all(&root).expect("removed");
+    assert_eq!(ask(), (drv, false));
+    assert!(place.exists());
+}
+
+#[test]
+fn flakes_are_remembered_by_their_trees() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let (cache, dir) = (scratch.path().join("cache"), scratch.path().join("flake"));
+    std::fs::create_dir(&dir).expect("made");
+    let text = "{ outputs = { self }: { a = import ./v.nix; p = \"${self}\"; e = builtins.getEnv \"X\"; }; }";
+    std::fs::write(dir.join("flake.nix"), text).expect("written");
+    std::fs::write(dir.join("v.nix"), "1").expect("written");
+    let then = std::time::UNIX_EPOCH + Duration::from_secs(1_600_000_000);
+    let age = || {
+        for name in ["flake.nix", "v.nix", "."] {
+            std::fs::File::open(dir.join(name)).and_then(|file| file.set_modified(then)).expect("set");
+        }
+    };
+    age();
+    let ask = |what: &str| counted(&cache, &dir, &["eval", "--store", "dummy://", what]);
+    assert_eq!([ask("path:.#a"), ask("path:.#a")], [("1".to_owned(), false), ("1".to_owned(), true)]);
+    let (place, _) = ask("path:.#p");
+    assert_eq!(ask("path:.#p"), (place.clone(), true));
+    std::fs::write(dir.join("v.nix"), "2").expect("written");
+    age();
+    assert_eq!(ask("path:.#a"), ("2".to_owned(), false));
+    assert_ne!(ask("path:.#p").0, place);
+    // Back to the first tree.
+    std::fs::write(dir.join("v.nix"), "1").expect("written");
+    age();
+    assert_eq!([ask("path:.#a"), ask("path:.#p")], [("1".to_owned(), true), (place, true)]);
+}
+
 #[test]
 fn a_cache_of_another_version_is_left_alone() {
     let scratch = tempfile::tempdir().expect("a scratch directory");

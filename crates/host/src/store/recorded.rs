@@ -14,7 +14,7 @@ use firn_store::path::StorePath;
 use firn_store::store_dir::StoreDir;
 use firn_store::Result;
 
-use super::{Source, SourceError, Store};
+use super::{Missing, Source, SourceError, Store};
 use crate::digest::{Digest, Fold};
 use crate::{AbsPath, Durability, Host, Observation, Question, Sink};
 
@@ -125,6 +125,11 @@ impl Store for RecordedStore {
             }
         }
         Ok(paths)
+    }
+
+    /// What would have to be built or fetched is told to people, and kept nowhere.
+    fn missing(&self, objects: &[StorePath], outputs: &[Built]) -> Result<Option<Missing>> {
+        self.store.missing(objects, outputs)
     }
 
     fn is_read_only(&self) -> bool {
