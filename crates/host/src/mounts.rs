@@ -78,15 +78,11 @@ impl<H: Host> Mounted<H> {
         if mounts.is_empty() {
             return Place::Below;
         }
-        let mut above = Some(path.clone());
-        while let Some(dir) = above {
-            if let Some(mount) = mounts.get(&dir) {
-                let place = mount.place(&dir, path);
-                return Place::Mount(dir, mount.clone(), place);
-            }
-            above = dir.parent();
+        // Of two that lie above a path the nearer is later in order. They are few.
+        match mounts.iter().rev().find(|(dir, _)| path.is_within(dir)) {
+            Some((dir, mount)) => Place::Mount(dir.clone(), mount.clone(), mount.place(dir, path)),
+            None => Place::Below,
         }
-        Place::Below
     }
 
     fn ask<T>(

@@ -1,6 +1,6 @@
 //! Where the lines of a text begin, in a byte per line until somebody asks.
 
-use memchr::memchr2_iter;
+use memchr::{memchr, memchr_iter, memchr2_iter};
 use std::sync::OnceLock;
 
 /// The line index of a text.
@@ -16,22 +16,16 @@ const LONG: u8 = 255;
 impl Lines {
     /// NIX: `\r`, `\n` and `\r\n` each end a line.
     pub(crate) fn of(text: &[u8]) -> Lines {
-        let mut lengths = Vec::with_capacity(text.len() / 24);
-        let mut start = 0;
-        for end in memchr2_iter(b'\n', b'\r', text) {
-            if text[end] == b'\r' && text.get(end + 1) == Some(&b'\n') {
-                continue;
-            }
-            match u8::try_from(end + 1 - start) {
-                Ok(length) if length != LONG => lengths.push(length),
-                _ => {
-                    lengths.push(LONG);
-                    lengths.extend_from_slice(&((end + 1 - start) as u32).to_le_bytes());
-                }
-            }
-            start = end + 1;
+        let mut lengths = Lengths { bytes: Vec::with_capacity(text.len() / 24), start: 0 };
+        // Looking for one byte is quicker, and few texts have the other.
+        if memchr(b'\r', text).is_none() {
+            memchr_iter(b'\n', text).for_each(|end| lengths.push(end));
+        } else {
+            let ends = memchr2_iter(b'\n', b'\r', text);
+            let within = |end: &usize| text[*end] == b'\r' && text.get(end + 1) == Some(&b'\n');
+            ends.filter(|end| !within(end)).for_each(|end| lengths.push(end));
         }
-        Lines { lengths: lengths.into_boxed_slice(), starts: OnceLock::new() }
+        Lines { lengths: lengths.bytes.into_boxed_slice(), starts: OnceLock::new() }
     }
 
     /// The offset at which each line begins.
@@ -52,6 +46,27 @@ impl Lines {
             }
             starts.into_boxed_slice()
         })
+    }
+}
+
+struct Lengths {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Lengths {
+    /// A line ends with the byte at `end`.
+    #[inline]
+    fn push(&mut self, end: usize) {
+        let length = end + 1 - self.start;
+        match u8::try_from(length) {
+            Ok(short) if short != LONG => self.bytes.push(short),
+            _ => {
+                self.bytes.push(LONG);
+                self.bytes.extend_from_slice(&(length as u32).to_le_bytes());
+            }
+        }
+        self.start = end + 1;
     }
 }
 

@@ -55,7 +55,31 @@ struct Interner {
 }
 
 static SHARD: [Mutex<Interner>; SHARDS] = [const { Mutex::new(Interner { table: HashTable::new() }) }; SHARDS];
-static NEXT: Mutex<u32> = Mutex::new(0);
+static NEXT: Mutex<Next> = Mutex::new(Next { id: 0, room: &mut [] });
+
+/// The next number, and room for bytes of names.
+struct Next {
+    id: u32,
+    room: &'static mut [u8],
+}
+
+const ROOM: usize = 1 << 14;
+
+impl Next {
+    // PERF: a hundred thousand small allocations cost as much again as the names.
+    fn copy(&mut self, name: &[u8]) -> &'static [u8] {
+        if name.len() > ROOM / 16 {
+            return Box::leak(name.into());
+        }
+        if name.len() > self.room.len() {
+            self.room = Box::leak(Box::new([0; ROOM]));
+        }
+        let (copy, room) = std::mem::take(&mut self.room).split_at_mut(name.len());
+        self.room = room;
+        copy.copy_from_slice(name);
+        copy
+    }
+}
 
 fn hash(name: &[u8]) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
@@ -114,12 +138,11 @@ impl Symbol {
 
     fn publish(name: &[u8]) -> u32 {
         let mut next = NEXT.lock().unwrap_or_else(|e| e.into_inner());
-        let id = *next;
+        let id = next.id;
         let chunk = NAMES.get((id >> CHUNK_BITS) as usize).expect("fewer than 2^26 distinct names");
         let slots = chunk.get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect());
-        let copy: &'static [u8] = Box::leak(name.into());
-        slots[id as usize & (CHUNK - 1)].set(copy).expect("a symbol number is given out once");
-        *next = id + 1;
+        slots[id as usize & (CHUNK - 1)].set(next.copy(name)).expect("a symbol number is given out once");
+        next.id = id + 1;
         id
     }
 

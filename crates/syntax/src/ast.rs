@@ -130,7 +130,7 @@ pub enum Expr {
     Float(f64),
     /// A string without interpolation (also URL literals), escapes and indentation already undone.
     String(Text),
-    /// A path literal, made absolute. As the first part of an interpolated path ([`Expr::Concat`]) it may end in `/`.
+    /// A path literal, see [`Ast::path_literal`]. As the first part of an interpolated path ([`Expr::Concat`]) it may end in `/`.
     Path(Text),
     /// A variable. Names that the parser made up (`__findFile`, `__nixPath`) have [`Pos::NONE`].
     Var {
@@ -387,6 +387,8 @@ pub struct Warning {
 pub struct Ast {
     pub(crate) file: &'static SourceFile,
     pub(crate) text: SourceText,
+    /// Where relative paths start, canonical; empty for the root.
+    pub(crate) base_path: Vec<u8>,
     pub(crate) root: ExprId,
     pub(crate) nodes: Vec<Expr>,
     pub(crate) ids: Vec<ExprId>,
@@ -408,6 +410,7 @@ impl Ast {
         Ast {
             file,
             text: SourceText::default(),
+            base_path: Vec::new(),
             root: ExprId(0),
             nodes: Vec::new(),
             ids: Vec::new(),
@@ -439,8 +442,27 @@ impl Ast {
         sources.clear();
         dynamic.clear();
         self.text = SourceText::default();
+        self.base_path.clear();
         self.owned.clear();
         self.warnings.clear();
+        self
+    }
+
+    /// The tree without spare room, if it is large: such trees may be kept.
+    pub fn compact(mut self) -> Ast {
+        if self.nodes.capacity() > crate::parse::LARGE {
+            self.nodes.shrink_to_fit();
+            self.ids.shrink_to_fit();
+            self.paths.shrink_to_fit();
+            self.parts.shrink_to_fit();
+            self.formals.shrink_to_fit();
+            self.lambdas.shrink_to_fit();
+            self.attrs.shrink_to_fit();
+            self.attr_defs.shrink_to_fit();
+            self.sources.shrink_to_fit();
+            self.dynamic.shrink_to_fit();
+            self.owned.shrink_to_fit();
+        }
         self
     }
 
@@ -536,6 +558,16 @@ impl Ast {
         let start = (text.start & !Text::OWNED) as usize;
         let all = if text.start & Text::OWNED == 0 { &**self.text } else { &*self.owned };
         &all[start..start + text.len as usize]
+    }
+
+    /// Appends the absolute path that a path literal means.
+    pub fn path_literal(&self, text: Text, out: &mut Vec<u8>) {
+        let literal = self.text(text);
+        if text.start & Text::OWNED != 0 {
+            // Below the home directory: absolute as it is.
+            return out.extend_from_slice(literal);
+        }
+        crate::path::append_literal(&self.base_path, literal, out);
     }
 
     /// Warnings to print, in order.

@@ -11,6 +11,7 @@ mod names;
 #[cfg(test)]
 mod oracle;
 mod parse;
+mod path;
 mod print;
 mod token;
 

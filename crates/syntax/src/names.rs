@@ -10,11 +10,12 @@ use std::cell::RefCell;
 struct Entry {
     first: u64,
     last: u64,
-    name: &'static [u8],
-    symbol: Option<Symbol>,
+    /// The name's length, or [`FREE`].
+    len: u32,
+    symbol: Symbol,
 }
 
-/// Open addressing, at most half full; the length is a power of two, or 0.
+/// Open addressing, at most three quarters full; the length is a power of two, or 0.
 #[derive(Default)]
 pub(crate) struct Names {
     table: Vec<Entry>,
@@ -22,7 +23,7 @@ pub(crate) struct Names {
 }
 
 const LEAST: usize = 1 << 10;
-const FREE: Entry = Entry { first: 0, last: 0, name: &[], symbol: None };
+const FREE: u32 = u32::MAX;
 
 thread_local! {
     static NAMES: RefCell<Names> = RefCell::default();
@@ -45,7 +46,7 @@ impl Names {
     pub(crate) fn take() -> Names {
         let mut names = NAMES.take();
         if names.table.is_empty() {
-            names.table.resize(LEAST, FREE);
+            names.table = free(LEAST);
         }
         names
     }
@@ -58,16 +59,19 @@ impl Names {
     #[inline]
     pub(crate) fn intern(&mut self, name: &[u8]) -> Symbol {
         let (first, last) = ends(name);
-        let mut place = place_of(first, last, name.len());
+        let len = name.len() as u32;
+        let mut place = place_of(first, last, len);
         loop {
             let entry = &self.table[place & (self.table.len() - 1)];
-            let Some(symbol) = entry.symbol else { return self.learn(name) };
-            if entry.first == first
+            if entry.len == len
+                && entry.first == first
                 && entry.last == last
-                && entry.name.len() == name.len()
-                && (name.len() <= 16 || entry.name == name)
+                && (len <= 16 || entry.symbol.as_bytes() == name)
             {
-                return symbol;
+                return entry.symbol;
+            }
+            if entry.len == FREE {
+                return self.learn(name);
             }
             place += 1;
         }
@@ -75,35 +79,39 @@ impl Names {
 
     #[cold]
     fn learn(&mut self, name: &[u8]) -> Symbol {
-        if self.used * 2 >= self.table.len() {
-            let grown = vec![FREE; self.table.len() * 2];
+        if self.used * 4 >= self.table.len() * 3 {
+            let grown = free(self.table.len() * 2);
             for entry in std::mem::replace(&mut self.table, grown) {
-                if entry.symbol.is_some() {
+                if entry.len != FREE {
                     self.insert(entry);
                 }
             }
         }
         let symbol = Symbol::intern(name);
         let (first, last) = ends(name);
-        self.insert(Entry { first, last, name: symbol.as_bytes(), symbol: Some(symbol) });
+        self.insert(Entry { first, last, len: name.len() as u32, symbol });
         self.used += 1;
         symbol
     }
 
     fn insert(&mut self, entry: Entry) {
         let mask = self.table.len() - 1;
-        let mut place = place_of(entry.first, entry.last, entry.name.len());
-        while self.table[place & mask].symbol.is_some() {
+        let mut place = place_of(entry.first, entry.last, entry.len);
+        while self.table[place & mask].len != FREE {
             place += 1;
         }
         self.table[place & mask] = entry;
     }
 }
 
+fn free(len: usize) -> Vec<Entry> {
+    vec![Entry { first: 0, last: 0, len: FREE, symbol: Symbol::intern(b"") }; len]
+}
+
 /// Where to look first; of any table length the low bits count.
 #[inline]
-fn place_of(first: u64, last: u64, len: usize) -> usize {
-    let mixed = (first ^ last.rotate_left(29)).wrapping_add(len as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+fn place_of(first: u64, last: u64, len: u32) -> usize {
+    let mixed = (first ^ last.rotate_left(29)).wrapping_add(len.into()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as usize
 }
 

@@ -73,7 +73,7 @@ impl Printer<'_> {
             Expr::Int(n) => self.int(n),
             Expr::Float(x) => write_float(x, self.out),
             Expr::String(text) => write_string(ast.text(text), self.out),
-            Expr::Path(text) => self.put(ast.text(text)),
+            Expr::Path(text) => ast.path_literal(text, self.out),
             // What was read as an identifier needs no quotes.
             Expr::Var { name, .. } => self.put(name.as_bytes()),
             Expr::CurPos(_) => self.put(b"__curPos"),

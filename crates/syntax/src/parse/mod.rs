@@ -125,6 +125,7 @@ fn parse_tokens(
     let mut ast = scratch.ast.unwrap_or_else(|| Ast::empty(file));
     ast.file = file;
     ast.text = source.clone();
+    crate::path::append_canonical(&mut ast.base_path, 0, base_path);
     // Most nodes take two tokens or more, a name or literal takes one.
     ast.nodes.reserve(tokens.len() / 2 + 4);
     let mut parser = Parser {
@@ -133,7 +134,6 @@ fn parse_tokens(
         tokens,
         at: 0,
         lexical: error,
-        base_path,
         home,
         features,
         names: Names::take(),
@@ -172,7 +172,7 @@ struct Scratch {
 }
 
 /// A tree with more nodes than this is not kept for the next text: few texts are as large.
-const LARGE: usize = 1 << 15;
+pub(crate) const LARGE: usize = 1 << 15;
 
 /// Takes back a tree that is no longer needed; see [`Ast::recycle`].
 pub(crate) fn recycle(ast: Ast) {
@@ -186,7 +186,11 @@ thread_local! {
 }
 
 impl Scratch {
+    /// For the next text; what only a large one needs is not kept.
     fn cleared(mut self) -> Scratch {
+        if self.tokens.capacity() > 2 * LARGE {
+            return Scratch::default();
+        }
         self.sets.clear();
         self.ids.clear();
         self.parts.clear();
@@ -208,7 +212,6 @@ struct Parser<'a> {
     at: usize,
     /// The error behind [`Kind::Failed`].
     lexical: Option<ParseError>,
-    base_path: &'a [u8],
     home: Home<'a>,
     features: Features,
     names: Names,

@@ -1,4 +1,4 @@
-//! Path literals, made absolute.
+//! Path literals. What they mean is worked out where it is needed, see [`Ast::path_literal`](crate::Ast::path_literal).
 
 use super::{Home, Parsed, Parser};
 use crate::ast::{Expr, ExprId, Part, Text};
@@ -42,18 +42,7 @@ impl Parser<'_> {
                 [&b"relative path literal '"[..], literal, middle, literal, b"'"].concat()
             })?;
         }
-        let start = self.ast.owned.len();
-        let base: &[u8] = if literal[0] == b'/' { b"" } else { self.base_path };
-        let out = &mut self.ast.owned;
-        append_canonical(out, start, base);
-        append_canonical(out, start, literal);
-        if out.len() == start {
-            out.push(b'/');
-        } else if literal.len() > 1 && literal.ends_with(b"/") {
-            // NIX: the first piece of an interpolated path keeps its slash.
-            out.push(b'/');
-        }
-        Ok(Text { start: start as u32 | Text::OWNED, len: (out.len() - start) as u32 })
+        Ok(Text { start: token.start, len: token.end - token.start })
     }
 
     /// NIX: neither the home directory nor what follows the tilde is made canonical.
@@ -86,22 +75,5 @@ impl Parser<'_> {
         let args = self.take_ids(from);
         let pos = self.pos(token);
         self.add(Expr::Call { fun: function, args, pos })
-    }
-}
-
-/// Appends the components of `path` to the absolute path `out[start..]` (empty for the root), undoing `.` and `..`.
-fn append_canonical(out: &mut Vec<u8>, start: usize, path: &[u8]) {
-    for component in path.split(|&b| b == b'/') {
-        match component {
-            b"" | b"." => {}
-            b".." => {
-                let slash = out[start..].iter().rposition(|&b| b == b'/').unwrap_or(0);
-                out.truncate(start + slash);
-            }
-            name => {
-                out.push(b'/');
-                out.extend_from_slice(name);
-            }
-        }
     }
 }
