@@ -13,7 +13,7 @@ type Entries = SmallVec<[(Symbol, Pos, Value); 16]>;
 impl Machine {
     #[inline(never)]
     pub(crate) fn attrs(&self, node: &'static ir::Attrs<Value>, frame: Frame<'_>) -> Result<Value> {
-        match &node.rec {
+        match node.rec {
             None => {
                 if !node.from.is_empty() {
                     self.bind(node.from, frame);
@@ -58,13 +58,13 @@ impl Machine {
         }
         let mut entries: Entries = SmallVec::with_capacity(node.shape.len() + node.dynamic.len());
         for i in 0..node.shape.len() {
-            let cell = match &node.rec {
+            let cell = match node.rec {
                 None => self.delay(&node.values[i], frame),
                 Some(rec) => frame.local(rec.first + rec.order[i]),
             };
             entries.push((node.shape.names()[i], node.shape.positions()[i], cell));
         }
-        if let Some(rec) = &node.rec
+        if let Some(rec) = node.rec
             && let Some(index) = rec.overrides
         {
             self.override_names(node, rec, index, frame, &mut entries)?;
@@ -88,7 +88,7 @@ impl Machine {
         {
             return Err(already_defined(name, node.shape.positions()[i], extra.pos));
         }
-        let cell = |i| match &node.rec {
+        let cell = |i| match node.rec {
             None => self.delay(&node.values[i], frame),
             Some(rec) => frame.local(rec.first + rec.order[i]),
         };

@@ -2,7 +2,7 @@
 
 use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::{Machine, Stats};
-use firn_ir::{Assert, Binary, BinaryOp, Binding, Dynamic, Suspend, With};
+use firn_ir::{Assert, Binary, BinaryOp, Binding, Dynamic, Lazy, Suspend, With};
 use firn_source::Pos;
 use firn_value::{AttrsBuilder, Body, Closure, Error, ErrorKind, Expr, Lambda, ListBuilder, Result, Slot, Thunk, Value};
 
@@ -91,9 +91,18 @@ impl Machine {
             Expr::Concat(node) => self.concat(node, frame),
             Expr::Sum(node) => self.sum(node, frame),
             Expr::CurPos(pos) => self.eval_position(*pos),
+            Expr::Lazy(node) => self.eval_lazy(node, frame),
             Expr::Suspend(node) => self.run_now(node, frame),
             Expr::Deep(inner) => self.eval_deep(inner, frame),
         }
+    }
+
+    /// Code that is lowered when it first runs.
+    #[cold]
+    #[inline(never)]
+    fn eval_lazy(&self, node: &'static Lazy<Value>, frame: Frame<'_>) -> Result<Value> {
+        let body = if node.is_lowered() { node.body() } else { Stats::time(&self.stats.lower_time, || node.body()) };
+        self.run(body, frame.captures(body))
     }
 
     #[inline(never)]
@@ -197,7 +206,7 @@ impl Machine {
     /// native stack. No thunk is made.
     #[inline]
     pub(crate) fn run_now(&self, node: &'static Suspend<Value>, frame: Frame<'_>) -> Result<Value> {
-        match &node.now {
+        match node.body.now {
             Some(expr) => self.eval_node(expr, frame),
             None => self.run_captured(&node.body, frame),
         }

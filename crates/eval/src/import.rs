@@ -7,6 +7,7 @@ use firn_ir::Program;
 use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::{Origin, Pos, SourceFile, Symbol};
 use firn_value::{Attrs, Constants, Error, ErrorKind, Result, Value};
+use std::sync::Arc;
 
 /// What a text is that may be a row of bindings.
 #[derive(Debug)]
@@ -90,9 +91,7 @@ impl Machine {
 
     /// Parses and lowers a registered text; relative paths in it are relative to `base`.
     pub fn compile(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        let ast = self.parse(file, base)?;
-        let program = self.lowered(&ast, scope);
-        ast.recycle();
+        let program = self.lowered(self.parse(file, base)?, scope);
         file.release();
         program
     }
@@ -103,9 +102,15 @@ impl Machine {
     }
 
     /// Lowers a tree whose variables may be those of `scope`.
-    pub fn lowered(&self, ast: &firn_syntax::Ast, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        Stats::time(&self.stats.lower_time, || firn_ir::lower(ast, scope, &*self.shared, &mut Constants))
-            .map_err(|e| Error::new(ErrorKind::UndefinedVar, e.message).at(e.pos))
+    pub fn lowered(&self, ast: firn_syntax::Ast, scope: &[Symbol]) -> Result<&'static Program<Value>> {
+        let ast = Arc::new(ast.compact());
+        let program = Stats::time(&self.stats.lower_time, || firn_ir::lower(&ast, scope, &*self.shared, &mut Constants))
+            .map_err(|e| Error::new(ErrorKind::UndefinedVar, e.message).at(e.pos));
+        // Otherwise code that is not made yet has it.
+        if let Some(ast) = Arc::into_inner(ast) {
+            ast.recycle();
+        }
+        program
     }
 
     /// Parses a registered text.
@@ -124,7 +129,7 @@ impl Machine {
         match self.at_home(|home| firn_syntax::parse_bindings(file, base.as_bytes(), home, syntax, closed)) {
             Ok(ast) => {
                 self.warn_of(&ast)?;
-                self.lowered(&ast, scope).map(Bindings::Set)
+                self.lowered(ast, scope).map(Bindings::Set)
             }
             Err(firn_syntax::NoBindings::Incomplete) => Ok(Bindings::Incomplete),
             Err(firn_syntax::NoBindings::Other(_)) => Ok(Bindings::None),

@@ -44,7 +44,7 @@ pub(crate) fn force_trivial(machine: &Machine, value: Value, pos: Pos) -> Result
     if let Some(forced) = thunk.forced() {
         return Ok(forced);
     }
-    let trivial = thunk.suspended_body().is_some_and(|(body, _)| match &body.expr {
+    let trivial = thunk.suspended_body().is_some_and(|(body, _)| match body.code() {
         Expr::Attrs(set) => set.dynamic.is_empty(),
         Expr::List(_) | Expr::Lambda(_) | Expr::Const(_) => true,
         _ => false,

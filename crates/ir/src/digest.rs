@@ -30,6 +30,9 @@ struct Writer<'a, V: 'static> {
 impl CodeDigests {
     /// The digest of a body's code.
     pub fn body<V: Copy>(&self, body: &'static Body<V>, constant: ConstantDigest<'_, V>) -> CodeDigest {
+        if let Expr::Lazy(lazy) = body.expr {
+            return self.body(lazy.body(), constant);
+        }
         self.remember(std::ptr::from_ref(body).addr(), || {
             let mut writer = Writer { hasher: blake3::Hasher::new(), digests: self, constant };
             writer.number(u64::from(body.locals));
@@ -181,11 +184,12 @@ impl<V: Copy> Writer<'_, V> {
                 let digest = self.digests.lambda(lambda, self.constant);
                 self.captured(lambda.body.captures, digest);
             }
-            Expr::Suspend(Suspend { body, now: _ }) => {
+            Expr::Suspend(Suspend { body }) => {
                 self.tag(11);
                 let digest = self.digests.body(body, self.constant);
                 self.captured(body.captures, digest);
             }
+            Expr::Lazy(_) => unreachable!("lazy code is the whole of its body"),
             Expr::Deep(inner) => stacker::maybe_grow(128 << 10, 4 << 20, || self.expr(inner)),
             _ => self.control(expr),
         }

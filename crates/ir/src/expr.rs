@@ -6,6 +6,7 @@
 //! only the captures it names. Fields say which position they hold.
 
 use crate::{Plans, Shape};
+pub use crate::lower::lazy::Lazy;
 use firn_source::{Pos, Symbol};
 use std::sync::atomic::AtomicU64;
 
@@ -95,6 +96,8 @@ pub enum Expr<V: 'static> {
     CurPos(Pos),
     /// Delayed position only: a body to run later.
     Suspend(&'static Suspend<V>),
+    /// The whole of a body only: code that is made when it first runs, in a frame of its own with the same captures.
+    Lazy(&'static Lazy<V>),
     /// An expression nested so deeply that the machine must look to its stack first.
     Deep(&'static Expr<V>),
 }
@@ -153,6 +156,17 @@ pub struct Body<V: 'static> {
     pub captures: &'static [Var],
     /// Position of the expression, for messages.
     pub pos: Pos,
+    /// The same code for the frame around it, when it is small: run where the value is needed at once.
+    pub now: Option<&'static Expr<V>>,
+}
+
+const _: () = assert!(size_of::<Body<u64>>() == 48);
+
+impl<V> Body<V> {
+    /// The code, made now if it was put off, for those who look at code without running it.
+    pub fn code(&'static self) -> &'static Expr<V> {
+        if let Expr::Lazy(lazy) = self.expr { &lazy.body().expr } else { &self.expr }
+    }
 }
 
 /// Code to run later.
@@ -160,8 +174,6 @@ pub struct Body<V: 'static> {
 pub struct Suspend<V: 'static> {
     /// The code for a frame of its own.
     pub body: Body<V>,
-    /// The same code for the frame around it, when it is small: run where the value is needed at once.
-    pub now: Option<Expr<V>>,
 }
 
 /// Which arguments a function's body forces first, before anything else can be observed.
@@ -262,7 +274,7 @@ pub struct Attrs<V: 'static> {
     /// Delayed values: in shape order, or in a `rec` set in source order.
     pub values: &'static [Expr<V>],
     /// What a `rec` set has more.
-    pub rec: Option<Rec>,
+    pub rec: Option<&'static Rec>,
     /// Attributes with computed names, in source order.
     pub dynamic: &'static [DynamicAttr<V>],
     /// Where the set begins.

@@ -9,6 +9,7 @@ mod arena;
 mod digest;
 mod expr;
 mod lower;
+mod name_list;
 mod names;
 mod plan;
 mod scope;

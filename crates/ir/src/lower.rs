@@ -2,6 +2,7 @@
 //! is suspended and what is built at once.
 
 mod functions;
+pub(crate) mod lazy;
 mod sets;
 
 use crate::arena::{keep, keep_all, keep_bytes, keep_each};
@@ -10,9 +11,11 @@ use crate::scope::Scopes;
 use crate::shape::Shape;
 use firn_source::{Pos, Symbol};
 use firn_syntax::ast::{self, Arith, Ast, AttrName as AstName, BinOp, ExprId};
+use lazy::Found;
+use std::sync::Arc;
 
 /// Makes the machine's constants.
-pub trait Literals {
+pub trait Literals: Default {
     /// The machine's constant type.
     type Value: Copy + 'static;
     /// An integer.
@@ -57,7 +60,7 @@ pub struct Program<V: 'static> {
 
 /// Lowers a tree. `scope` names variables that the caller puts into the first slots (for `scopedImport` and the REPL).
 pub fn lower<L: Literals>(
-    ast: &Ast,
+    ast: &Arc<Ast>,
     scope: &[Symbol],
     globals: &dyn Globals<L::Value>,
     literals: &mut L,
@@ -68,17 +71,17 @@ pub fn lower<L: Literals>(
     for (i, &name) in scope.iter().enumerate() {
         scopes.bind(name, first + i as u32);
     }
-    let mut lowering = Lowering { ast, globals, literals, scopes, text: Vec::new(), exprs: Vec::new(), values: Vec::new() };
+    let mut lowering = Lowering::new(ast, globals, literals, scopes);
     let expr = lowering.strict(ast.root())?;
     let (locals, captures) = lowering.scopes.leave();
     debug_assert!(captures.is_empty());
     lowering.scopes.finish();
     let is_attrs = matches!(ast.expr(ast.root()), ast::Expr::Attrs(_));
-    Ok(keep(Program { body: Body { expr, locals, captures: &[], pos: ast.pos_of(ast.root()) }, is_attrs }))
+    Ok(keep(Program { body: Body { expr, locals, captures: &[], pos: ast.pos_of(ast.root()), now: None }, is_attrs }))
 }
 
 struct Lowering<'a, L: Literals> {
-    ast: &'a Ast,
+    ast: &'a Arc<Ast>,
     globals: &'a dyn Globals<L::Value>,
     literals: &'a mut L,
     scopes: Scopes,
@@ -87,11 +90,25 @@ struct Lowering<'a, L: Literals> {
     exprs: Vec<Expr<L::Value>>,
     /// Constants among them, while a constant list or set is made.
     values: Vec<L::Value>,
+    found: Found<L::Value>,
+    /// Of the set whose shape is made.
+    names: Vec<Symbol>,
+    positions: Vec<Pos>,
 }
 
 type Lowered<V> = Result<Expr<V>, LowerError>;
 
-impl<L: Literals> Lowering<'_, L> {
+impl<'a, L: Literals> Lowering<'a, L> {
+    fn new(
+        ast: &'a Arc<Ast>,
+        globals: &'a dyn Globals<L::Value>,
+        literals: &'a mut L,
+        scopes: Scopes,
+    ) -> Lowering<'a, L> {
+        let (text, exprs, values, names, positions) = Default::default();
+        Lowering { ast, globals, literals, scopes, text, exprs, values, found: Found::default(), names, positions }
+    }
+
     /// Lowers into strict position.
     fn strict(&mut self, id: ExprId) -> Lowered<L::Value> {
         let deep = self.scopes.deeper();
@@ -111,7 +128,11 @@ impl<L: Literals> Lowering<'_, L> {
             ast::Expr::Int(n) => Expr::Const(self.literals.int(n)),
             ast::Expr::Float(x) => Expr::Const(self.literals.float(x)),
             ast::Expr::String(text) => Expr::Const(self.literals.string(ast.text(text))),
-            ast::Expr::Path(text) => Expr::Const(self.literals.path(ast.text(text))),
+            ast::Expr::Path(text) => {
+                self.text.clear();
+                ast.path_literal(text, &mut self.text);
+                Expr::Const(self.literals.path(&self.text))
+            }
             ast::Expr::Var { name, pos } => self.variable(name, pos)?,
             ast::Expr::Select { base, path, default, pos } => self.select(base, path, default, pos)?,
             ast::Expr::HasAttr { base, path } => {
@@ -201,9 +222,9 @@ impl<L: Literals> Lowering<'_, L> {
         self.scopes.enter();
         let expr = self.strict_node(id);
         let (locals, captures) = self.scopes.leave();
-        let body = Body { expr: expr?, locals, captures, pos };
-        let now = Some(self.strict_node(id)?);
-        Ok(Expr::Suspend(keep(Suspend { body, now })))
+        let now = Some(keep(self.strict_node(id)?));
+        let body = Body { expr: expr?, locals, captures, pos, now };
+        Ok(Expr::Suspend(keep(Suspend { body })))
     }
 
     /// A set of atoms under written names, as functions with patterns are often given.
@@ -228,8 +249,8 @@ impl<L: Literals> Lowering<'_, L> {
         self.scopes.enter();
         let expr = stacker::maybe_grow(128 << 10, 4 << 20, || lower(self));
         let (locals, captures) = self.scopes.leave();
-        let body = Body { expr: expr?, locals, captures, pos };
-        Ok(Expr::Suspend(keep(Suspend { body, now: None })))
+        let body = Body { expr: expr?, locals, captures, pos, now: None };
+        Ok(Expr::Suspend(keep(Suspend { body })))
     }
 
     fn variable(&mut self, name: Symbol, pos: Pos) -> Lowered<L::Value> {
@@ -322,15 +343,7 @@ impl<L: Literals> Lowering<'_, L> {
 
     /// NIX: arithmetic calls whatever `__sub`, `__lessThan`, … mean in scope.
     fn arithmetic(&mut self, op: Arith, lhs: ExprId, rhs: ExprId, pos: Pos) -> Lowered<L::Value> {
-        let (name, binary) = match op {
-            Arith::Sub => ("__sub", BinaryOp::Sub),
-            Arith::Mul => ("__mul", BinaryOp::Mul),
-            Arith::Div => ("__div", BinaryOp::Div),
-            Arith::Less => ("__lessThan", BinaryOp::Less),
-            Arith::Greater => ("__lessThan", BinaryOp::Greater),
-            Arith::LessEq => ("__lessThan", BinaryOp::LessEq),
-            Arith::GreaterEq => ("__lessThan", BinaryOp::GreaterEq),
-        };
+        let (name, binary) = operator(op);
         let name = Symbol::from(name);
         if self.scopes.lookup(name).is_none() {
             return self.binary(binary, lhs, rhs, pos);
@@ -388,6 +401,19 @@ impl<L: Literals> Lowering<'_, L> {
         }
         let parts = parts.iter().map(|p| Ok((self.strict(p.expr)?, p.pos))).collect::<Result<Vec<_>, _>>()?;
         Ok(Expr::Concat(keep(Concat { force_string, parts: keep_all(parts), pos })))
+    }
+}
+
+/// The builtin that an operator calls, and the operator itself.
+fn operator(op: Arith) -> (&'static str, BinaryOp) {
+    match op {
+        Arith::Sub => ("__sub", BinaryOp::Sub),
+        Arith::Mul => ("__mul", BinaryOp::Mul),
+        Arith::Div => ("__div", BinaryOp::Div),
+        Arith::Less => ("__lessThan", BinaryOp::Less),
+        Arith::Greater => ("__lessThan", BinaryOp::Greater),
+        Arith::LessEq => ("__lessThan", BinaryOp::LessEq),
+        Arith::GreaterEq => ("__lessThan", BinaryOp::GreaterEq),
     }
 }
 

@@ -62,6 +62,13 @@ impl Scopes {
         self.levels.push(Level { captures, ..Level::default() });
     }
 
+    /// Begins a body whose captures are given: the first slots of the body around it, in order.
+    pub fn enter_with_captures(&mut self, count: u32) {
+        let level = self.level();
+        self.enter();
+        self.top().captures.extend((0..count).map(|slot| (Binder { level, slot }, Var::local(slot))));
+    }
+
     /// Ends a body: its number of slots and where its creator finds the captures.
     // PERF: bodies are many and short: their lists of captures are used again instead of being allocated anew.
     pub fn leave(&mut self) -> (u32, &'static [Var]) {
@@ -140,6 +147,22 @@ impl Scopes {
         self.withs.pop();
     }
 
+    /// How many names are bound and `with` scopes open now, for [`Scopes::close_to`].
+    pub fn open(&self) -> (usize, usize) {
+        (self.bound.len(), self.withs.len())
+    }
+
+    /// Unbinds and closes what came after, whatever way was left to do so.
+    pub fn close_to(&mut self, (bound, withs): (usize, usize)) {
+        self.unbind(self.bound.len() - bound);
+        self.withs.truncate(withs);
+    }
+
+    /// Whether any `with` scope is open.
+    pub fn has_with(&self) -> bool {
+        !self.withs.is_empty()
+    }
+
     /// The binder that a name means lexically.
     pub fn lookup(&self, name: Symbol) -> Option<Binder> {
         let index = self.innermost.get(name.id() as usize)?.checked_sub(1)?;
@@ -151,6 +174,14 @@ impl Scopes {
         let withs = self.withs.clone();
         let scope = |(binder, pos)| WithScope { var: self.reach(binder), pos, cache: InlineCache::default() };
         withs.into_iter().rev().map(scope).collect()
+    }
+
+    /// Has the `with` scopes captured: the index and position of each, outermost first.
+    pub fn captured_withs(&mut self, out: &mut Vec<(u32, Pos)>) {
+        for i in 0..self.withs.len() {
+            let (binder, pos) = self.withs[i];
+            out.push((self.reach(binder).index(), pos));
+        }
     }
 
     /// How the current body reaches a binder.
@@ -169,5 +200,12 @@ impl Scopes {
             var = Var::capture(index as u32);
         }
         var
+    }
+
+    /// The index of a binder that becomes a capture of the current body just now; `None` if it is one already, or local.
+    pub fn reach_new(&mut self, binder: Binder) -> Option<u32> {
+        let before = self.top().captures.len();
+        let var = self.reach(binder);
+        (self.top().captures.len() > before).then_some(var.index())
     }
 }

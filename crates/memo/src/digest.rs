@@ -189,7 +189,7 @@ impl Run<'_> {
 
     fn suspended(&mut self, cell: Value, thunk: &'static Thunk) {
         match thunk.suspended_work() {
-            Some(Work::Run(body, captures)) => match body.expr {
+            Some(Work::Run(body, captures)) => match *body.code() {
                 Expr::Const(value) => self.tasks.push(Task::Enter(value)),
                 _ => {
                     let code = self.digests.body(body);

@@ -52,7 +52,7 @@ pub(crate) fn known(cell: Value) -> Option<Value> {
 }
 
 fn constant(thunk: &'static Thunk) -> Option<Value> {
-    match thunk.suspended_body()?.0.expr {
+    match *thunk.suspended_body()?.0.code() {
         Expr::Const(value) if value.is_whnf() && value.as_function().is_none() => Some(value),
         _ => None,
     }

@@ -15,7 +15,7 @@ impl Globals<Value> for NoGlobals {
 fn digest(text: &str) -> [u8; 32] {
     let file = SourceFile::register(Origin::Expression, text.as_bytes().to_vec());
     let ast = firn_syntax::parse(file, b"/", firn_syntax::Home::Pure, firn_syntax::Features::default()).expect("it parses");
-    let program = lower(&ast, &[], &NoGlobals, &mut Constants).expect("it lowers");
+    let program = lower(&ast.into(), &[], &NoGlobals, &mut Constants).expect("it lowers");
     CodeDigests::default().body(&program.body, &|value: Value, hasher| {
         hasher.update(format!("{value:?}").as_bytes());
     })

@@ -20,7 +20,7 @@ impl Globals<Value> for NoGlobals {
 fn compile(text: &str) -> &'static Body {
     let file = SourceFile::register(Origin::Expression, text.as_bytes().to_vec());
     let ast = firn_syntax::parse(file, b"/", firn_syntax::Home::Pure, firn_syntax::Features::default()).expect("it parses");
-    &lower(&ast, &[], &NoGlobals, &mut Constants).expect("it lowers").body
+    &lower(&ast.into(), &[], &NoGlobals, &mut Constants).expect("it lowers").body
 }
 
 /// The code of the thunk that is the only element of the list which the function `text` gives.
@@ -123,7 +123,7 @@ fn threads_share_thunks_and_each_is_forced_once() {
             }
             match thunk.state() {
                 ThunkState::Forced(value) => break value,
-                ThunkState::Claimed(owner) => assert!(thunk.wait(owner), "nobody waits in a circle here"),
+                ThunkState::Claimed(owner) => assert!(thunk.wait(owner, false), "nobody waits in a circle here"),
                 other => panic!("{other:?}"),
             }
         }

@@ -4,7 +4,7 @@
 //! is bound there is therefore a constant, a function, a suspended body, or a variable whose cell exists already;
 //! NIX: an alias of a name that comes later is a cell of its own, as in Nix.
 
-use super::{Lowered, Lowering};
+use super::{Lowered, Lowering, lazy};
 use crate::arena::{keep, keep_all};
 use crate::expr::*;
 use crate::lower::{Literals, LowerError};
@@ -104,6 +104,7 @@ impl<L: Literals> Lowering<'_, L> {
             self.scopes.bind(def.name, first + i as u32);
         }
         let (from, sources) = self.sources(set, &(first..end))?;
+        let many = defs.len() >= lazy::LARGE;
         let mut inherited = outer;
         for (i, def) in defs.iter().enumerate() {
             let value = match def.value {
@@ -114,6 +115,7 @@ impl<L: Literals> Lowering<'_, L> {
                 }
                 AttrValue::InheritedFrom(k) => self.inherited_from(sources[k as usize], def.name, def.pos)?,
                 AttrValue::Plain(id) if own_cells => self.own_cell(id)?,
+                AttrValue::Plain(id) if many && self.is_worth_delaying(id) => self.lazy(id)?,
                 AttrValue::Plain(id) => self.binding(id, &(first + i as u32..end))?,
             };
             self.exprs.push(value);
@@ -145,7 +147,11 @@ impl<L: Literals> Lowering<'_, L> {
         let mut order: Vec<u32> = (0..defs.len() as u32).collect();
         order.sort_unstable_by_key(|&i| defs[i as usize].name);
         let in_order = || order.iter().map(|&i| &defs[i as usize]);
-        let shape = Shape::new(in_order().map(|d| d.name).collect(), in_order().map(|d| d.pos).collect());
+        self.names.clear();
+        self.names.extend(in_order().map(|def| def.name));
+        self.positions.clear();
+        self.positions.extend(in_order().map(|def| def.pos));
+        let shape = Shape::new(&self.names, &self.positions);
         let mark = self.scopes.mark();
         if set.recursive {
             let lowered = self.rec_attrs(&set, defs, shape, order);
@@ -153,9 +159,11 @@ impl<L: Literals> Lowering<'_, L> {
             return lowered;
         }
         let (from, sources) = self.sources(&set, &(0..0))?;
+        let many = defs.len() >= lazy::LARGE;
         let first = self.exprs.len();
         for def in in_order() {
             let value = match def.value {
+                AttrValue::Plain(id) if many && self.is_worth_delaying(id) => self.lazy(id)?,
                 AttrValue::Plain(id) => self.delayed(id)?,
                 AttrValue::Inherited => self.inherited(def)?,
                 AttrValue::InheritedFrom(k) => self.inherited_from(sources[k as usize], def.name, def.pos)?,
@@ -184,7 +192,7 @@ impl<L: Literals> Lowering<'_, L> {
         let from = self.recursive_values(set, defs, first, overrides.is_some())?;
         let dynamic = self.dynamic_attrs(set)?;
         self.scopes.unbind(defs.len());
-        let rec = Some(Rec { first, order: keep_all(order), overrides });
+        let rec = Some(keep(Rec { first, order: keep_all(order), overrides }));
         let (from, values) = (keep_all(from), self.collected(values));
         Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec, dynamic, pos: set.pos })))
     }

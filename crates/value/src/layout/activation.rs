@@ -66,6 +66,15 @@ impl<'a> Activation<'a> {
         unsafe { &*self.captures.add(index as usize) }.get()
     }
 
+    /// The captures, for the code of a [lazy](firn_ir::Lazy) body, which has those of the body it is made for.
+    #[inline]
+    pub fn captures(self, lazy: &'static Body) -> &'a [Slot] {
+        #[cfg(debug_assertions)]
+        assert!(lazy.captures.len() <= self.counts.1);
+        // SAFETY: invariant 7: lowering has checked that the two bodies have equally many captures.
+        unsafe { std::slice::from_raw_parts(self.captures, lazy.captures.len()) }
+    }
+
     /// Puts a cell into a local slot.
     #[inline]
     pub fn set(self, slot: u32, cell: Value) {

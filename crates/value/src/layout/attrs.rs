@@ -360,7 +360,7 @@ fn intern_shape(names: &[Symbol], positions: &[Pos]) -> &'static Shape {
         return Shape::empty();
     }
     if names.len() > MOST_INTERNED {
-        return Shape::new(names.into(), positions.into());
+        return Shape::new(names, positions);
     }
     let mut hasher = rustc_hash::FxHasher::default();
     names.iter().zip(positions).for_each(|pair| pair.hash(&mut hasher));
@@ -375,7 +375,7 @@ fn intern_shape(names: &[Symbol], positions: &[Pos]) -> &'static Shape {
         {
             return shape;
         }
-        let shape = Shape::new(names.into(), positions.into());
+        let shape = Shape::new(names, positions);
         table[place] = Some(shape);
         shape
     })

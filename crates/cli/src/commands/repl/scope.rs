@@ -55,7 +55,7 @@ impl Scope {
             Err(error) if error.kind() == ErrorKind::Parse && is_incomplete(error.message()) => return Ok(None),
             parsed => parsed?,
         };
-        let program = machine.lowered(&ast, &self.names)?;
+        let program = machine.lowered(ast, &self.names)?;
         Ok(Some(machine.run_program(program, &self.cells)?))
     }
 
@@ -88,7 +88,7 @@ impl Scope {
     pub fn read_to_end(&self, session: &Session, text: &[u8]) -> Result<Value, Failure> {
         let file = SourceFile::register(Origin::Expression, text.to_vec());
         let ast = session.machine.parse(file, &session.here()?)?;
-        Ok(session.machine.run_program(session.machine.lowered(&ast, &self.names)?, &self.cells)?)
+        Ok(session.machine.run_program(session.machine.lowered(ast, &self.names)?, &self.cells)?)
     }
 }
 
