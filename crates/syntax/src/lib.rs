@@ -13,6 +13,7 @@ mod oracle;
 mod parse;
 mod path;
 mod print;
+mod reuse;
 mod token;
 
 pub use ast::{Ast, Expr, ExprId};

@@ -17,6 +17,7 @@ use crate::error::ParseError;
 use crate::expected;
 use crate::lex::{Lexed, lex};
 use crate::names::Names;
+use crate::reuse::LARGE;
 use crate::token::{Form, Kind, Token};
 use binds::Sets;
 use firn_source::{Pos, SourceFile, Symbol};
@@ -170,9 +171,6 @@ struct Scratch {
     formals: Vec<Formal>,
     ast: Option<Ast>,
 }
-
-/// A tree with more nodes than this is not kept for the next text: few texts are as large.
-pub(crate) const LARGE: usize = 1 << 15;
 
 /// Takes back a tree that is no longer needed; see [`Ast::recycle`].
 pub(crate) fn recycle(ast: Ast) {
