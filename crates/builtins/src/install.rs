@@ -55,6 +55,7 @@ fn gated(features: &firn_eval::Features) -> impl Iterator<Item = &'static Builti
         (features.fetch_tree, crate::fetch_tree::GATED),
         (features.fetch_closure, crate::fetch_closure::GATED),
         (features.dynamic_derivations, crate::output_of::GATED),
+        (features.memoise, crate::functions::GATED),
     ];
     all.into_iter().filter(|(enabled, _)| *enabled).flat_map(|(_, table)| table)
 }

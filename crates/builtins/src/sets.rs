@@ -89,7 +89,9 @@ fn get_attr_pos(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
         "while evaluating the second argument passed to builtins.unsafeGetAttrPos",
     ];
     let (name, set) = name_and_set(machine, pos, args, contexts)?;
-    Ok(set.get_with_pos(name).map_or(Value::NULL, |(_, at)| machine.position(at)))
+    let Some((_, at)) = set.get_with_pos(name) else { return Ok(Value::NULL) };
+    machine.look_at(at)?;
+    Ok(machine.position(at))
 }
 
 fn remove_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {

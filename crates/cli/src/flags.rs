@@ -46,6 +46,8 @@ pub struct Flags {
     pub verbosity: i32,
     /// `--eval-store`.
     pub eval_store: Option<Vec<u8>>,
+    /// Nothing is remembered within the run, whatever the user says.
+    pub without_memo: bool,
     /// `--no-gc-warning`.
     pub no_gc_warning: bool,
     /// `--readonly-mode`, `--read-only`, `--dry-run`.

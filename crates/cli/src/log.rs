@@ -4,7 +4,7 @@ use firn_host::Host;
 use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::terminal::filter_escapes;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where the user is told things.
@@ -15,6 +15,9 @@ pub struct Log {
     full_traces: AtomicBool,
     /// A line that stands below everything else on a terminal while work goes on.
     status: Mutex<Vec<u8>>,
+    /// Bytes written, and bytes that a program which begins again has written before.
+    written: AtomicUsize,
+    skip: AtomicUsize,
     /// What is told while someone listens.
     heard: Mutex<Option<Heard>>,
 }
@@ -39,7 +42,9 @@ impl Log {
         let unwanted = host.env(b"NO_COLOR").is_some() || host.env(b"NOCOLOR").is_some();
         let dumb = host.env(b"TERM").is_none_or(|terminal| &*terminal == b"dumb");
         let plain = unwanted || dumb || !std::io::stderr().is_terminal();
-        Log { plain, verbosity: AtomicI32::new(WARNINGS), full_traces: AtomicBool::new(false), status: Mutex::default(), heard: Mutex::default() }
+        let (verbosity, full_traces) = (AtomicI32::new(WARNINGS), AtomicBool::new(false));
+        let (status, heard, written, skip) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        Log { plain, verbosity, full_traces, status, heard, written, skip }
     }
 
     /// Whether the user gets no colours.
@@ -132,10 +137,14 @@ impl Log {
             return;
         }
         let status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let skip = self.skip.load(Ordering::Relaxed).min(text.len());
+        self.skip.fetch_sub(skip, Ordering::Relaxed);
+        let text = &text[skip..];
+        self.written.fetch_add(text.len(), Ordering::Relaxed);
         // A closed standard error is no reason to fail.
         let _ = match status.is_empty() {
-            true => std::io::stderr().write_all(&text),
-            false => std::io::stderr().write_all(&[b"\r\x1b[K", &text[..], &status[..]].concat()),
+            true => std::io::stderr().write_all(text),
+            false => std::io::stderr().write_all(&[b"\r\x1b[K", text, &status[..]].concat()),
         };
     }
 
@@ -144,6 +153,11 @@ impl Log {
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         *status = line.as_bytes().to_vec();
         let _ = std::io::stderr().write_all(&[b"\r\x1b[K", line.as_bytes()].concat());
+    }
+
+    /// Says nothing for as long as it says what was said before: the program begins again.
+    pub fn begin_again(&self) {
+        self.skip.store(self.written.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// How much the user wants to hear.

@@ -322,6 +322,9 @@ impl Memory {
         let Some(Pending { key, began, expected }) = pending else { return };
         let cost = began.elapsed();
         let heard = self.log.heard();
+        if firn_memo::doubt::must_begin_again() {
+            return;
+        }
         let observations = self.recorder.all(&*self.host);
         let roles = self.roles.borrow().clone();
         let Ok(result) = plain::encode(answer, &roles) else { return };

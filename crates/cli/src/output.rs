@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Write};
 #[derive(Debug, Default)]
 pub struct Output {
     buffer: Vec<u8>,
+    flushed: bool,
 }
 
 /// More than this is written before the command ends.
@@ -31,8 +32,17 @@ impl Output {
         self.write(b"\n")
     }
 
+    /// Takes back what was printed, for a program that begins again; false when some of it is already written.
+    pub fn take_back(&mut self) -> bool {
+        if !self.flushed {
+            self.buffer.clear();
+        }
+        !self.flushed
+    }
+
     /// Writes what is there.
     pub fn flush(&mut self) -> Result<(), Failure> {
+        self.flushed |= !self.buffer.is_empty();
         let mut stdout = std::io::stdout().lock();
         let written = stdout.write_all(&self.buffer).and_then(|()| stdout.flush());
         self.buffer.clear();

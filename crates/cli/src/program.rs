@@ -29,9 +29,16 @@ pub struct Invocation {
     pub log: Arc<Log>,
     /// Standard output.
     pub output: Output,
+    /// The program begins again without the memo, because unevaluated parts of values were shown (`memo::doubt`).
+    pub without_memo: bool,
 }
 
 impl Invocation {
+    /// The flags to begin with.
+    fn flags(&self) -> Flags {
+        Flags { without_memo: self.without_memo, ..Flags::new() }
+    }
+
     /// A line for people on standard output: colours only where there is a terminal for them.
     pub fn tell(&mut self, line: &[u8]) -> Result<(), Failure> {
         let plain = self.log.is_plain() || !std::io::IsTerminal::is_terminal(&std::io::stdout());
@@ -64,8 +71,14 @@ fn run(words: Vec<Vec<u8>>) -> u8 {
     }
     let mut words = words.into_iter();
     let called = words.next().unwrap_or_else(|| b"firn".to_vec());
-    let mut invocation = Invocation { called, tool: None, host, log, output: Output::default() };
-    let result = dispatch(&mut invocation, Words::new(words));
+    let mut invocation = Invocation { called: called.clone(), tool: None, host, log, output: Output::default(), without_memo: false };
+    let mut result = dispatch(&mut invocation, Words::new(words.clone()));
+    if firn_memo::doubt::must_begin_again() && invocation.output.take_back() {
+        firn_memo::doubt::begin_again();
+        invocation.log.begin_again();
+        invocation = Invocation { called, tool: None, without_memo: true, ..invocation };
+        result = dispatch(&mut invocation, Words::new(words));
+    }
     // What was printed before a failure stays printed.
     let result = result.and(invocation.output.flush()).or_else(|failure| invocation.output.flush().and(Err(failure)));
     let status = result.map_or_else(|failure| tell(&invocation, failure), |()| 0);
@@ -102,11 +115,14 @@ fn dispatch(invocation: &mut Invocation, words: Words) -> Result<(), Failure> {
     match name {
         b"nix-instantiate" => {
             invocation.tool = Some("nix-instantiate");
-            instantiate::run(invocation, words, Flags::new())
+            firn_memo::doubt::can_begin_again(true);
+            let flags = invocation.flags();
+            instantiate::run(invocation, words, flags)
         }
         b"nix-eval-jobs" => {
             invocation.tool = Some("nix-eval-jobs");
-            jobs::run(invocation, words, Flags::new())
+            let flags = invocation.flags();
+            jobs::run(invocation, words, flags)
         }
         b"nix" => {
             invocation.tool = Some("nix");
@@ -118,7 +134,7 @@ fn dispatch(invocation: &mut Invocation, words: Words) -> Result<(), Failure> {
 
 /// Reads flags up to the command's name.
 fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure> {
-    let mut flags = Flags::new();
+    let mut flags = invocation.flags();
     while let Some(word) = words.next_word() {
         let name = match word {
             Word::Argument(name) => name,
@@ -133,6 +149,7 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
         };
         return match (&name[..], invocation.tool) {
             (b"instantiate", None) => {
+                firn_memo::doubt::can_begin_again(true);
                 invocation.called.extend_from_slice(b" instantiate");
                 instantiate::run(invocation, words, flags)
             }
@@ -148,7 +165,10 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
                 invocation.called.extend_from_slice(b" cache");
                 cache::run(invocation, words, flags)
             }
-            (b"eval", _) => eval::run(invocation, words, flags),
+            (b"eval", _) => {
+                firn_memo::doubt::can_begin_again(true);
+                eval::run(invocation, words, flags)
+            }
             (b"profile", None) => {
                 invocation.called.extend_from_slice(b" profile");
                 profile::run(invocation, words, flags)
@@ -171,6 +191,8 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
             }
             (b"repl", _) => {
                 invocation.called.extend_from_slice(b" repl");
+                // It shows which parts of values are evaluated, and cannot begin again.
+                flags.without_memo = true;
                 repl::run(invocation, words, flags)
             }
             (b"flake", _) => {

@@ -39,6 +39,8 @@ fn settings(settings: &Settings) -> BTreeMap<String, Vec<u8>> {
         nix_path: _,
         features,
         syntax,
+        // Nothing but time tells.
+        memo: _,
         allowed_uris,
     } = settings;
     let Features {
@@ -51,6 +53,7 @@ fn settings(settings: &Settings) -> BTreeMap<String, Vec<u8>> {
         parse_toml_timestamps,
         blake3_hashes,
         git_hashing,
+        memoise,
     } = features;
     let firn_syntax::Features { pipe_operators, url_literals, absolute_path_literals, short_path_literals } = syntax;
     let lint = |lint: &Lint| match lint {
@@ -79,6 +82,7 @@ fn settings(settings: &Settings) -> BTreeMap<String, Vec<u8>> {
         ("parse-toml-timestamps", parse_toml_timestamps.to_string()),
         ("blake3-hashes", blake3_hashes.to_string()),
         ("git-hashing", git_hashing.to_string()),
+        ("memoise", memoise.to_string()),
         ("pipe-operators", pipe_operators.to_string()),
         ("lint-url-literals", lint(url_literals)),
         ("lint-absolute-path-literals", lint(absolute_path_literals)),

@@ -269,9 +269,14 @@ fn fenced(host: &Arc<dyn Host>, resolved: &Resolved, log: &Log) -> Result<Option
 
 /// What is on standard input.
 pub(crate) fn read_stdin() -> Result<Vec<u8>, Failure> {
+    // A program that begins again reads the same.
+    static READ: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+    if let Some(bytes) = READ.get() {
+        return Ok(bytes.clone());
+    }
     let mut bytes = Vec::new();
     match std::io::stdin().lock().read_to_end(&mut bytes) {
-        Ok(_) => Ok(bytes),
+        Ok(_) => Ok(READ.get_or_init(|| bytes).clone()),
         Err(error) => Err(Failure::error(format!("reading from standard input: {}", firn_host::Errno::from(error)))),
     }
 }

@@ -11,8 +11,18 @@ use firn_text::json::Tree;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
-/// Prints the statistics and the profile, if the user asked for them.
+/// The end of a command: what shadow mode found is told and fails the command; then the statistics and the profile, if the
+/// user asked for them.
 pub fn print(session: &Session, host: &dyn Host, log: &Log) -> Result<(), Failure> {
+    let differences = session.machine.compare_shadows();
+    for difference in &differences {
+        log.line(format!("memo: {difference}").as_bytes());
+    }
+    show(session, host, log)?;
+    if differences.is_empty() { Ok(()) } else { Err(Failure::error("answers from memory differ from a fresh evaluation")) }
+}
+
+fn show(session: &Session, host: &dyn Host, log: &Log) -> Result<(), Failure> {
     let machine = &session.machine;
     let calls = machine.profiler().filter(|profiler| profiler.grain() == Grain::Count).map(|profiler| profiler.take());
     if let Some(request) = &session.profile {
@@ -78,8 +88,10 @@ fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<
         ("time", object(vec![("cpu", Tree::Float(cpu))])),
         ("firn", object(vec![("derivations", number("derivations")), ("time", phases)])),
     ];
-    if let Some(outcome) = memory {
-        members.push(("memo", object(vec![("disk", disk(outcome))])));
+    let memo: Vec<(&str, Tree)> =
+        run(machine).map(|run| ("run", run)).into_iter().chain(memory.map(|outcome| ("disk", disk(outcome)))).collect();
+    if !memo.is_empty() {
+        members.push(("memo", object(memo)));
     }
     if let Some(calls) = calls {
         members.extend(counted(calls));
@@ -132,4 +144,35 @@ fn counted(calls: &CallTree) -> [(&'static str, Tree); 2] {
         }
     }
     [("primops", Tree::Object(builtins)), ("functions", Tree::List(functions))]
+}
+
+/// What the memo did within the run (O2), and the functions that profited most; nothing if it is off.
+fn run(machine: &Machine) -> Option<Tree> {
+    let memo = &machine.shared.memo;
+    if !memo.is_on() {
+        return None;
+    }
+    let number = |number: u64| Tree::Int(number as i64);
+    let mut members = BTreeMap::from([
+        (b"entries".to_vec(), number(memo.table.len() as u64)),
+        (b"instances".to_vec(), number(memo.instances.count())),
+        (b"best".to_vec(), Tree::List(memo.table.best(10).iter().map(|entry| profiting(entry)).collect())),
+    ]);
+    members.extend(memo.stats.all().into_iter().map(|(name, count)| (camel(name).into_bytes(), number(count))));
+    Some(Tree::Object(members))
+}
+
+fn camel(name: &str) -> String {
+    let mut parts = name.split('_');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| all + &part[..1].to_uppercase() + &part[1..])
+}
+
+fn profiting(entry: &firn_memo::Entry) -> Tree {
+    let place = entry.key.code.pos_at(0).resolve().map_or_else(String::new, |at| firn_eval::show_location(&at));
+    object(vec![
+        ("at", Tree::text(&place)),
+        ("hits", Tree::Int(entry.hits() as i64)),
+        ("steps", Tree::Int(entry.cost as i64)),
+    ])
 }

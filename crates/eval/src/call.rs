@@ -192,7 +192,11 @@ impl Machine {
                 Ok(value) => Ok(own_cell(value)),
                 Err(error) => {
                     *failed = true;
-                    self.keep_waiting(error).map(Thunk::failed)
+                    self.keep_waiting(error).map(|error| {
+                        // The error lies in a cell that has no code to run again.
+                        firn_value::Production::make_noise();
+                        Thunk::failed(error)
+                    })
                 }
             };
         }
@@ -233,11 +237,23 @@ impl Machine {
     #[inline]
     pub fn deeper(&self, pos: Pos) -> Result<u32> {
         let depth = self.depth.get();
-        if depth > self.max_depth {
-            return Err(too_deep(pos));
+        if depth > self.depth_limit.get() {
+            self.go_deep(depth, pos)?;
         }
         self.depth.set(depth + 1);
         Ok(depth)
+    }
+
+    /// Past half the depth, answers from memory end: until then any of them, wherever it is used, has needed no more depth
+    /// than there is left.
+    #[cold]
+    fn go_deep(&self, depth: u32, pos: Pos) -> Result<()> {
+        if depth > self.max_depth {
+            return Err(too_deep(pos));
+        }
+        self.shared.memo.go_deep();
+        self.depth_limit.set(self.max_depth);
+        Ok(())
     }
 
     /// Ends what `deeper` began.
@@ -273,6 +289,20 @@ impl Machine {
     /// Runs a closure whose arguments are in its first slots.
     #[inline(always)]
     fn enter(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
+        if lambda.marks.is_remembered() {
+            return self.enter_remembered(closure, lambda, locals, pos);
+        }
+        self.enter_here(closure, lambda, locals, pos)
+    }
+
+    /// As `enter`, whatever is remembered.
+    #[inline(never)]
+    pub(crate) fn enter_plain(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
+        self.enter_here(closure, lambda, locals, pos)
+    }
+
+    #[inline(always)]
+    fn enter_here(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
         let depth = self.deeper(pos)?;
         let frame = Frame::of(closure, lambda, locals);
         let result = match &lambda.pattern {
@@ -301,10 +331,7 @@ impl Machine {
     /// Binds a pattern's formals from the set in its slot.
     #[inline(never)]
     fn match_pattern(&self, lambda: &'static Lambda, pattern: &'static Pattern<Value>, frame: Frame<'_>, pos: Pos) -> Result<()> {
-        let cell = frame.local(lambda.params.len() as u32);
-        let set = self
-            .force_attrs(cell, pattern.pos, "while evaluating the value passed for the lambda argument")
-            .map_err(|e| if pos.is_some() { e.trace(pos, "from call site") } else { e })?;
+        let set = self.pattern_argument(lambda, pattern, frame, pos)?;
         if let Some(shape) = set.flat_shape()
             && let Some(plan) = pattern.plans.find(shape)
         {
@@ -373,6 +400,20 @@ impl Machine {
         step: impl Fn(&Machine, &'static Expr, u32, Frame<'_>),
     ) {
         step(self, default.as_ref().expect("a planned set lacks only formals with defaults"), slot, frame);
+    }
+
+    /// The set that a pattern is matched against.
+    #[inline]
+    pub(crate) fn pattern_argument(
+        &self,
+        lambda: &'static Lambda,
+        pattern: &'static Pattern<Value>,
+        frame: Frame<'_>,
+        pos: Pos,
+    ) -> Result<Attrs> {
+        let cell = frame.local(lambda.params.len() as u32);
+        self.force_attrs(cell, pattern.pos, "while evaluating the value passed for the lambda argument")
+            .map_err(|e| if pos.is_some() { e.trace(pos, "from call site") } else { e })
     }
 
     /// Applies a function to cells.

@@ -25,15 +25,37 @@ impl Machine {
         Stats::bump(&self.stats.forces);
         let work = claim.work;
         let outer = claim.begin();
-        let result = if self.is_stack_low() { self.with_stack(|| self.perform(work, pos)) } else { self.perform(work, pos) };
-        let _production = Production::end(outer);
+        let result = if claim.is_elsewhere(outer) {
+            self.perform_elsewhere(&claim, pos)
+        } else if self.is_stack_low() {
+            self.with_stack(|| self.perform(work, pos))
+        } else {
+            self.perform(work, pos)
+        };
+        let production = Production::end(outer);
         match result {
+            Ok(value) if production.is_noisy() || !self.is_here() => self.publish_specially(claim, production, value),
             Ok(value) => {
                 claim.publish(value);
                 Ok(value)
             }
-            Err(error) => self.failed(thunk, claim, error),
+            Err(error) => self.failed(thunk, claim, production, error),
         }
+    }
+
+    /// Whether nothing is evaluated on behalf of another instance.
+    #[inline]
+    fn is_here(&self) -> bool {
+        self.aheads.get() == 0
+    }
+
+    /// Forces a thunk of another instance than the running one.
+    #[inline(never)]
+    fn perform_elsewhere(&self, claim: &Claim, pos: Pos) -> Result<Value> {
+        self.running.borrow_mut().push(Production::current().stamp());
+        let result = self.with_stack(|| self.perform(claim.work, pos));
+        self.running.borrow_mut().pop();
+        result
     }
 
     #[inline(always)]
@@ -41,7 +63,7 @@ impl Machine {
         match work {
             Work::Run(body, captures) => self.run(body, captures),
             Work::Apply(slots) => self.apply(slots, pos),
-            Work::Transport(..) => unreachable!("no cell is transported yet"),
+            Work::Transport(map, original) => self.transport(map, original, pos),
         }
     }
 
@@ -79,11 +101,19 @@ impl Machine {
     }
 
     #[cold]
-    fn failed(&self, thunk: &'static Thunk, claim: Claim, error: Box<Error>) -> Result<Value> {
+    fn failed(&self, thunk: &'static Thunk, claim: Claim, production: Production, error: Box<Error>) -> Result<Value> {
         if error.kind() == ErrorKind::InfiniteRecursion {
             self.cycle.borrow_mut().leave(thunk, claim.work);
         }
+        let ahead = self.is_ahead(production.stamp());
+        if ahead {
+            self.shared.memo.leave_alone(thunk.value());
+        } else if production.is_noisy() && firn_memo::Instances::is_call(production.stamp()) {
+            // Whoever catches the failure is as noisy; an attempt for others ends with this failure anyway.
+            let _ = self.noise();
+        }
         match self.manner {
+            _ if ahead => claim.restore(),
             _ if !self.is_remembered(&error) => claim.restore(),
             Manner::Alone => claim.fail(error.share()),
             _ => claim.fail(Box::new((*error).clone())),
@@ -105,7 +135,17 @@ impl Machine {
     fn force_claimed(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         loop {
             match thunk.state() {
-                ThunkState::Forced(value) | ThunkState::Noisy(value) | ThunkState::Ahead(value) => return Ok(value),
+                ThunkState::Forced(value) => return Ok(value),
+                ThunkState::Noisy(value) => {
+                    self.noise()?;
+                    return Ok(value);
+                }
+                ThunkState::Ahead(value) => {
+                    if !self.is_ahead(thunk.stamp()) {
+                        thunk.settle();
+                    }
+                    return Ok(value);
+                }
                 ThunkState::Failed(error) if self.manner == Manner::Alone => return Err(error.raise()),
                 ThunkState::Failed(error) => return Err(Box::new(error.clone())),
                 ThunkState::Suspended => return self.force_thunk(thunk, pos),

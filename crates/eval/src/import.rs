@@ -6,7 +6,7 @@ use firn_host::{AbsPath, FileContent, Follow};
 use firn_ir::Program;
 use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::{Origin, Pos, SourceFile, Symbol};
-use firn_value::{Attrs, Constants, Error, ErrorKind, Result, Value};
+use firn_value::{Attrs, Constants, Error, ErrorKind, Function, Production, Result, Stamp, Value};
 use std::sync::Arc;
 
 /// What a text is that may be a row of bindings.
@@ -25,12 +25,38 @@ impl Machine {
     pub fn import(&self, path: &AbsPath, pos: Pos) -> Result<Value> {
         let resolved = self.resolve_import(path)?;
         let known = self.shared.files.lock().unwrap_or_else(|e| e.into_inner()).get(resolved.as_bytes()).copied();
-        if let Some(value) = known {
+        let instances = &self.shared.memo.instances;
+        let by = Production::current().stamp();
+        if let Some((value, file)) = known {
+            if file != Stamp::NONE {
+                instances.import(file, by);
+            }
             return self.force(value, pos);
         }
-        let value = self.eval_file(&resolved)?;
+        // A file's cells belong to no call, whoever imports it first.
+        let file = if self.shared.memo.is_on() { instances.file() } else { Stamp::NONE };
+        let (value, _) = self.in_instance(file, || self.eval_file(&resolved));
+        let value = value?;
+        let file = self.file_of(value, file);
+        if file != Stamp::NONE {
+            instances.import(file, by);
+        }
         let mut files = self.shared.files.lock().unwrap_or_else(|e| e.into_inner());
-        Ok(*files.entry(resolved.as_bytes().to_vec()).or_insert(value))
+        Ok(files.entry(resolved.as_bytes().to_vec()).or_insert((value, file)).0)
+    }
+
+    /// The instance of a file's cells: none if its value has none. Calls of a function that is a file are remembered.
+    fn file_of(&self, value: Value, file: Stamp) -> Stamp {
+        if let Some(Function::Closure(closure)) = value.as_function() {
+            closure.lambda().marks.remember();
+        }
+        match value.as_function() {
+            Some(Function::Closure(closure)) if closure.captures().is_empty() => {}
+            None if value.as_attrs().is_none() && value.as_list().is_none() => {}
+            _ => return file,
+        }
+        self.shared.memo.instances.give_back(file);
+        Stamp::NONE
     }
 
     fn resolve_import(&self, path: &AbsPath) -> Result<AbsPath> {
@@ -160,6 +186,6 @@ impl Machine {
     pub fn eval_text(&self, text: &[u8], origin: Origin, base: &AbsPath) -> Result<Value> {
         let file = SourceFile::register(origin, text.to_vec());
         let program = self.compile(file, base, &[])?;
-        self.run(&program.body, &[])
+        self.in_instance(Stamp::NONE, || self.run(&program.body, &[])).0
     }
 }

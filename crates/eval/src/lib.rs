@@ -26,11 +26,14 @@ mod packages;
 mod path_select;
 mod print;
 mod profile;
+mod remember;
 mod select;
 mod settings;
+mod shadow;
 mod stack;
 mod stats;
 mod store_path;
+mod transport;
 
 pub use ahead::{Ahead, Walk};
 pub use attr_path::parse as parse_attr_path;

@@ -5,9 +5,10 @@ use firn_host::Host;
 use firn_ir::Globals;
 use firn_source::{Location, Pos, Symbol, SymbolMap};
 use firn_store::store_dir::StoreDir;
-use firn_value::{Primop, Result, Value};
+use firn_memo::Memo;
+use firn_value::{Primop, Result, Stamp, Value};
 use hashbrown::HashMap;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
 
 /// The code of a builtin: machine, position of the call, exactly `arity` cells.
@@ -49,13 +50,15 @@ pub struct Shared {
     /// Global variables.
     pub(crate) globals: SymbolMap<Value>,
     /// Values of imported files by resolved path.
-    pub(crate) files: Mutex<HashMap<Vec<u8>, Value>>,
+    pub(crate) files: Mutex<HashMap<Vec<u8>, (Value, Stamp)>>,
     /// Resolved paths of imports by path as asked.
     pub(crate) resolved: Mutex<HashMap<Vec<u8>, Arc<[u8]>>>,
     /// Where `trace`, warnings and the like go.
     pub log: Mutex<Box<dyn FnMut(&[u8]) + Send>>,
     /// State that builtins keep, by type.
     pub extensions: Extensions,
+    /// What is remembered.
+    pub memo: Memo,
 }
 
 /// State that outer crates attach to a machine, one value per type.
@@ -120,6 +123,13 @@ pub struct Machine {
     pub stats: Stats,
     pub(crate) depth: Cell<u32>,
     pub(crate) stack_limit: Cell<usize>,
+    pub(crate) depth_limit: Cell<u32>,
+    /// Instances whose productions run, innermost last.
+    pub(crate) running: RefCell<Vec<Stamp>>,
+    /// Calls whose cells are being evaluated on behalf of others.
+    pub(crate) on_behalf: RefCell<Vec<Stamp>>,
+    /// How many those are.
+    pub(crate) aheads: Cell<u32>,
     pub(crate) max_depth: u32,
     pub(crate) show_trace: bool,
     pub(crate) manner: Manner,
@@ -134,6 +144,7 @@ pub struct Machine {
 impl Shared {
     /// A machine's shared state. Globals are added with [`Shared::set_global`] before evaluation begins.
     pub fn new(settings: Settings, host: Arc<dyn Host>) -> Shared {
+        let memo = Memo::new(settings.memo);
         let mut shared = Shared {
             store_dir: StoreDir::new(settings.store_dir.as_bytes()).unwrap_or_default(),
             settings,
@@ -150,6 +161,7 @@ impl Shared {
                 let _ = std::io::stderr().write_all(text);
             })),
             extensions: Extensions::default(),
+            memo,
         };
         shared.position_parts = [
             shared.add_primop(&Builtin { name: "lineOfPos", arity: 1, strict: 1, run: |_, _, args| part(args[0], |l| l.line) }),
@@ -208,8 +220,24 @@ impl Machine {
     /// A machine for this thread, which fails in that manner.
     pub fn in_manner(shared: Arc<Shared>, manner: Manner) -> Machine {
         let (max_depth, show_trace) = (shared.settings.max_call_depth, shared.settings.show_trace);
-        let (stats, depth, stack_limit) = (Stats::default(), Cell::new(0), Cell::new(usize::MAX));
-        Machine { shared, stats, depth, stack_limit, max_depth, show_trace, manner, cycle: Default::default(), profiler: None, ahead: None }
+        // With the memo on, the first half of the depth is free: see `Machine::deeper`.
+        let limit = if shared.memo.is_on() { max_depth / 2 } else { max_depth };
+        Machine {
+            shared,
+            stats: Stats::default(),
+            depth: Cell::new(0),
+            stack_limit: Cell::new(usize::MAX),
+            depth_limit: Cell::new(limit),
+            running: RefCell::default(),
+            on_behalf: RefCell::default(),
+            aheads: Cell::new(0),
+            max_depth,
+            show_trace,
+            manner,
+            ahead: None,
+            cycle: Default::default(),
+            profiler: None,
+        }
     }
 
     /// Where the definitions are that need each other, after infinite recursion was found.
@@ -250,6 +278,10 @@ impl Machine {
     /// Writes to the log (standard error unless replaced). Fails when it is not this machine's turn to print.
     pub fn log(&self, text: &[u8]) -> Result<()> {
         if self.manner == Manner::Ahead {
+            return Err(crate::force::postponed());
+        }
+        self.noise()?;
+        if firn_memo::doubt::must_begin_again() {
             return Err(crate::force::postponed());
         }
         let mut log = self.shared.log.lock().unwrap_or_else(|e| e.into_inner());

@@ -325,11 +325,13 @@ pub fn evaluated_value(cell: Value, top: bool) -> Option<Value> {
 
 fn evaluated(cell: Value, top: bool) -> std::result::Result<Value, Unevaluated> {
     if let Some(thunk) = cell.as_thunk() {
-        return match thunk.state() {
-            ThunkState::Forced(value) | ThunkState::Noisy(value) => Ok(value),
-            ThunkState::Claimed(_) => Err(Unevaluated::Running),
-            ThunkState::Suspended | ThunkState::Failed(_) | ThunkState::Ahead(_) => Err(Unevaluated::Thunk),
+        let unevaluated = match thunk.state() {
+            ThunkState::Forced(value) | ThunkState::Noisy(value) => return Ok(value),
+            ThunkState::Claimed(_) => Unevaluated::Running,
+            ThunkState::Suspended | ThunkState::Failed(_) | ThunkState::Ahead(_) => Unevaluated::Thunk,
         };
+        firn_memo::doubt::unevaluated_shown();
+        return Err(unevaluated);
     }
     match cell.as_function() {
         Some(Function::Closure(closure)) if closure.is_delayed() && !top => Err(Unevaluated::Thunk),

@@ -21,6 +21,8 @@ pub struct Features {
     pub blake3_hashes: bool,
     /// Git hashing.
     pub git_hashing: bool,
+    /// `memoise`.
+    pub memoise: bool,
 }
 
 /// Settings of an evaluation.
@@ -52,6 +54,8 @@ pub struct Settings {
     pub features: Features,
     /// What the parser accepts (pipe operators, lints).
     pub syntax: firn_syntax::Features,
+    /// What is remembered.
+    pub memo: firn_memo::Mode,
     /// URIs allowed in restricted mode.
     pub allowed_uris: Vec<String>,
 }
@@ -72,6 +76,7 @@ impl Default for Settings {
             nix_path: Vec::new(),
             features: Features::default(),
             syntax: firn_syntax::Features::default(),
+            memo: firn_memo::Mode::Off,
             allowed_uris: Vec::new(),
         }
     }

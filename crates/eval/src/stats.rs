@@ -49,6 +49,8 @@ stats! {
     derivation_time,
     /// Derivations made.
     derivations,
+    /// Answers from memory kept beside a fresh evaluation.
+    shadows,
 }
 
 impl Stats {

@@ -45,7 +45,7 @@ impl CodeDigests {
     pub fn lambda<V: Copy>(&self, lambda: &'static Lambda<V>, constant: ConstantDigest<'_, V>) -> CodeDigest {
         self.remember(std::ptr::from_ref(lambda).addr(), || {
             let mut writer = Writer { hasher: blake3::Hasher::new(), digests: self, constant };
-            let Lambda { params, pattern, body, name: _, strict: _, arity: _ } = lambda;
+            let Lambda { params, pattern, body, name: _, strict: _, arity: _, marks: _ } = lambda;
             writer.number(params.len() as u64);
             writer.pattern(pattern.as_ref());
             writer.number(u64::from(body.locals));

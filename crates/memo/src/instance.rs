@@ -5,6 +5,7 @@
 //! leads through a file that was being evaluated (or holds what was being evaluated) when the call was opened, and is
 //! imported again: `docs/memo-soundness.md`, "Knots".
 
+use firn_source::Pos;
 use firn_value::Stamp;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
@@ -31,6 +32,8 @@ struct Ties {
     watchers: FxHashMap<u16, Vec<u16>>,
     /// What was being evaluated when a call was opened, and who holds that.
     near: FxHashMap<u16, FxHashSet<u16>>,
+    /// Where attributes of a call's arguments were written.
+    positions: FxHashMap<u16, Vec<Pos>>,
 }
 
 impl Default for Instances {
@@ -65,7 +68,7 @@ impl Instances {
     }
 
     /// Opens a call inside `parent` while productions of these instances run. None when the numbers are used up.
-    pub fn open(&self, parent: Stamp, running: impl Iterator<Item = Stamp>) -> Option<Stamp> {
+    pub fn open(&self, parent: Stamp, running: impl Iterator<Item = Stamp>, positions: &[Pos]) -> Option<Stamp> {
         let number = take(&self.calls, u32::from(FIRST_FILE))?;
         self.parents[usize::from(number)].store(parent.number(), Ordering::Relaxed);
         let mut ties = self.ties();
@@ -83,6 +86,7 @@ impl Instances {
             }
         }
         ties.near.insert(number, near);
+        ties.positions.insert(number, positions.to_vec());
         Some(Stamp::new(number))
     }
 
@@ -131,6 +135,22 @@ impl Instances {
     /// cells of it reach the inside of the call by its inputs only, as long as it is not knotted.
     pub fn is_near(&self, stamp: Stamp, call: Stamp) -> bool {
         stamp == Stamp::NONE || self.ties().near.get(&call.number()).is_some_and(|near| near.contains(&stamp.number()))
+    }
+
+    /// Whether the position is one that a call around cells of this stamp has from its arguments: another call of equal key
+    /// may have another.
+    pub fn depends_on(&self, stamp: Stamp, pos: Pos) -> bool {
+        let ties = self.ties();
+        let mut at = stamp.number();
+        while is_call(at) {
+            match ties.positions.get(&at) {
+                Some(known) if !known.contains(&pos) => {}
+                // Of a call's copy nothing is known.
+                _ => return true,
+            }
+            at = self.parents[usize::from(at)].load(Ordering::Relaxed);
+        }
+        false
     }
 
     /// Whether a cell of this stamp is inside `call`.

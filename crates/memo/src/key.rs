@@ -3,8 +3,9 @@
 //! A key is *sealed*: everything reachable from it was seen, and nothing in it is being evaluated. Only then no cell of the
 //! call can come back into its own inputs unnoticed (`docs/memo-soundness.md`, "Knots"). The hash locates, [`crate::Pairs`] verifies.
 
+use firn_source::Pos;
 use firn_value::{Expr, Function, Lambda, Slot, Thunk, ThunkState, Value, Work};
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashSet, FxHasher};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 use std::sync::Mutex;
@@ -20,8 +21,6 @@ pub enum Refusal {
     Failed,
     /// Something reachable stands for a cell of another instance.
     Transported,
-    /// The result shows where the arguments of the first call were written.
-    Position,
 }
 
 /// A call: code, captures, arguments.
@@ -33,6 +32,8 @@ pub struct Key {
     pub words: SmallVec<[Value; 6]>,
     /// Equal for keys that pair.
     pub hash: u64,
+    /// Where attributes of the arguments were written.
+    pub positions: Vec<Pos>,
 }
 
 /// Thunks that stand for themselves in hashes: they were seen suspended. They do so for ever, also when forced (M3).
@@ -61,10 +62,12 @@ fn constant(thunk: &'static Thunk) -> Option<Value> {
 struct Walk<'a> {
     hasher: FxHasher,
     /// What is to be looked at, and whether it counts for the hash.
-    todo: Vec<(Value, bool)>,
-    seen: FxHashMap<u64, u32>,
+    todo: SmallVec<[(Value, bool); 32]>,
+    seen: SmallVec<[u64; 32]>,
     left: usize,
-    identified: &'a mut FxHashSet<u64>,
+    positions: Vec<Pos>,
+    identified: &'a FxHashSet<u64>,
+    newly: SmallVec<[u64; 16]>,
 }
 
 impl Key {
@@ -74,15 +77,18 @@ impl Key {
         let mut identified = known.all.lock().unwrap_or_else(|e| e.into_inner());
         let mut walk = Walk {
             hasher: FxHasher::default(),
-            todo: words.iter().rev().map(|&word| (word, true)).collect(),
-            seen: FxHashMap::default(),
+            todo: words.iter().rev().map(|&word| (word, true)).collect::<SmallVec<_>>(),
+            seen: SmallVec::new(),
             left: limit,
-            identified: &mut identified,
+            positions: Vec::new(),
+            identified: &identified,
+            newly: SmallVec::new(),
         };
         std::ptr::from_ref(code).addr().hash(&mut walk.hasher);
         walk.run()?;
-        let hash = walk.hasher.finish();
-        Ok(Key { code, words, hash })
+        let (hash, positions, newly) = (walk.hasher.finish(), walk.positions, walk.newly);
+        identified.extend(newly);
+        Ok(Key { code, words, hash, positions })
     }
 }
 
@@ -91,7 +97,7 @@ impl Walk<'_> {
         while let Some((cell, counts)) = self.todo.pop() {
             self.left = self.left.checked_sub(1).ok_or(Refusal::Large)?;
             match cell.as_thunk() {
-                None => self.value(cell, counts),
+                None => self.value(cell, counts)?,
                 Some(thunk) => self.thunk(cell, thunk, counts)?,
             }
         }
@@ -106,17 +112,26 @@ impl Walk<'_> {
 
     /// Whether it is the first visit. Later ones count for the order of the first.
     fn first(&mut self, word: Value, counts: bool) -> bool {
-        let order = self.seen.len() as u32;
-        let at = *self.seen.entry(word.identity()).or_insert(order);
-        if at != order {
-            self.mix(counts, at);
+        // PERF: at most a few hundred; most walks end after a few dozen.
+        match self.seen.iter().position(|&seen| seen == word.identity()) {
+            Some(at) => {
+                self.mix(counts, at);
+                false
+            }
+            None => {
+                self.seen.push(word.identity());
+                true
+            }
         }
-        at == order
     }
 
-    fn push(&mut self, slots: &[Slot], counts: bool) {
+    fn push(&mut self, slots: &[Slot], counts: bool) -> Result<(), Refusal> {
+        if self.todo.len() + slots.len() > self.left {
+            return Err(Refusal::Large);
+        }
         self.mix(counts, slots.len());
         self.todo.extend(slots.iter().rev().map(|slot| (slot.get(), counts)));
+        Ok(())
     }
 
     fn thunk(&mut self, cell: Value, thunk: &'static Thunk, counts: bool) -> Result<(), Refusal> {
@@ -129,10 +144,10 @@ impl Walk<'_> {
             return Ok(());
         }
         self.mix(counts, cell.identity());
-        self.identified.insert(cell.identity());
+        self.newly.push(cell.identity());
         match (known(cell), thunk.suspended_work()) {
             (Some(value), _) => self.todo.push((value, false)),
-            (None, Some(Work::Run(_, slots) | Work::Apply(slots))) => self.push(slots, false),
+            (None, Some(Work::Run(_, slots) | Work::Apply(slots))) => self.push(slots, false)?,
             (None, Some(Work::Transport(..))) => return Err(Refusal::Transported),
             (None, None) => {
                 let failed = matches!(thunk.state(), ThunkState::Failed(_));
@@ -142,23 +157,28 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn value(&mut self, value: Value, counts: bool) {
+    fn value(&mut self, value: Value, counts: bool) -> Result<(), Refusal> {
         if let Some(string) = value.as_str() {
             self.mix(counts, (1u8, string.bytes()));
         } else if let Some(list) = value.as_list() {
             if self.first(value, counts) {
                 self.mix(counts, 2u8);
-                self.push(list.slots(), counts);
+                self.push(list.slots(), counts)?;
             }
         } else if let Some(set) = value.as_attrs() {
             if self.first(value, counts) {
+                // PERF: a large set in layers is not flattened only to be found too large (hello: 3 %).
+                if self.todo.len() + set.len() > self.left {
+                    return Err(Refusal::Large);
+                }
                 let (shape, cells) = set.flat();
+                self.push(cells, counts)?;
                 self.mix(counts, (3u8, shape.names()));
-                self.push(cells, counts);
+                self.positions.extend(shape.positions().iter().filter(|pos| pos.is_some()));
             }
         } else if let Some(function) = value.as_function() {
             if self.first(value, counts) {
-                self.function(function, counts);
+                self.function(function, counts)?;
             }
         } else if let Some(n) = value.as_int() {
             self.mix(counts, (4u8, n));
@@ -169,20 +189,22 @@ impl Walk<'_> {
         } else {
             self.mix(counts, (7u8, value.identity()));
         }
+        Ok(())
     }
 
-    fn function(&mut self, function: Function, counts: bool) {
+    fn function(&mut self, function: Function, counts: bool) -> Result<(), Refusal> {
         match function {
             Function::Closure(closure) => {
                 self.mix(counts, (8u8, std::ptr::from_ref(closure.lambda()).addr()));
-                self.push(closure.captures(), counts);
+                self.push(closure.captures(), counts)?;
             }
             Function::Primop(primop) => self.mix(counts, (9u8, primop.index)),
             Function::Partial(partial) => {
                 self.mix(counts, 10u8);
                 self.todo.push((partial.function(), counts));
-                self.push(partial.args(), counts);
+                self.push(partial.args(), counts)?;
             }
         }
+        Ok(())
     }
 }

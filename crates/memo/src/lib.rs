@@ -2,6 +2,7 @@
 //! calls. Nothing here runs code. Decision 0009 tells the design, `docs/memo-soundness.md` why it is sound.
 
 mod digest;
+pub mod doubt;
 mod equality;
 mod instance;
 pub mod kept;

@@ -5,12 +5,13 @@
 //! an argument as the corresponding argument. So the cells of the second call are as many and as different from each other
 //! as if it had been evaluated (M7).
 
-use crate::{Instances, Pairs, Refusal};
+use crate::{Instances, Pairs};
+use firn_ir::Shape;
 use firn_source::Pos;
 use firn_value::{
-    AttrsBuilder, Closure, Function, List, ListBuilder, PartialApp, Production, Slot, Stamp, Thunk, ThunkState, Value,
+    AttrsBuilder, Closure, Function, List, ListBuilder, PartialApp, Production, Slot, Stamp, Thunk, Value,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// A map from the cells of one instance to those of another.
@@ -25,10 +26,17 @@ pub struct Map {
     /// How cells outside `from` appear, if this map is itself seen through another.
     outer: Option<Arc<Map>>,
     images: FxHashMap<u64, Value>,
-    positions: FxHashSet<Pos>,
-    made: Mutex<FxHashMap<u64, Value>>,
+    positions: FxHashMap<Pos, Pos>,
+    made: Mutex<Made>,
     /// Maps seen through this one, by their number.
     within: Mutex<FxHashMap<u32, Arc<Map>>>,
+}
+
+/// What a map has made so far.
+#[derive(Debug, Default)]
+struct Made {
+    cells: FxHashMap<u64, Value>,
+    shapes: FxHashMap<usize, &'static Shape>,
 }
 
 /// All maps by number.
@@ -65,15 +73,12 @@ impl Maps {
     }
 
     /// How the map `inner`, which leads into what `outer` leads from, looks on the other side of `outer`.
-    pub fn through(&self, outer: &Arc<Map>, inner: &Arc<Map>, instances: &Instances) -> Result<Arc<Map>, Refusal> {
+    pub fn through(&self, outer: &Arc<Map>, inner: &Arc<Map>, instances: &Instances) -> Arc<Map> {
         let mut within = outer.within.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(known) = within.get(&inner.number) {
-            return Ok(Arc::clone(known));
+            return Arc::clone(known);
         }
-        let mut images = FxHashMap::default();
-        for (&word, &image) in &inner.images {
-            images.insert(word, outer.carry(image, instances)?);
-        }
+        let images = inner.images.iter().map(|(&word, &image)| (word, outer.carry(image, instances))).collect();
         let map = self.insert(|number| Map {
             number,
             from: inner.from,
@@ -85,102 +90,73 @@ impl Maps {
             within: Mutex::default(),
         });
         within.insert(inner.number, Arc::clone(&map));
-        Ok(map)
+        map
     }
 }
 
-/// One run of copying: what it made so far, and what of that is not filled in.
+/// One run of copying: what is not filled in yet.
 struct Copying<'a> {
     map: &'a Map,
     instances: &'a Instances,
-    made: MutexGuard<'a, FxHashMap<u64, Value>>,
-    fresh: FxHashMap<u64, Value>,
+    made: MutexGuard<'a, Made>,
     todo: Vec<(Value, Value)>,
 }
 
 impl Map {
-    /// The word as it appears in the other instance. Forces nothing. A refusal leaves no trace.
-    pub fn carry(&self, word: Value, instances: &Instances) -> Result<Value, Refusal> {
+    /// The word as it appears in the other instance. Forces nothing.
+    pub fn carry(&self, word: Value, instances: &Instances) -> Value {
         let outer = Production::begin(self.to);
         let made = self.made.lock().unwrap_or_else(|e| e.into_inner());
-        let mut copying = Copying { map: self, instances, made, fresh: FxHashMap::default(), todo: Vec::new() };
-        let result = copying.all(word);
-        if result.is_ok() {
-            copying.made.extend(copying.fresh.drain());
+        let mut copying = Copying { map: self, instances, made, todo: Vec::new() };
+        let image = copying.image(word);
+        while let Some((original, copy)) = copying.todo.pop() {
+            copying.fill(original, copy);
         }
         drop(copying);
         Production::end(outer);
-        result
+        image
     }
 
-    /// How many cells were made.
-    pub fn len(&self) -> usize {
-        self.made.lock().unwrap_or_else(|e| e.into_inner()).len()
-    }
-
-    /// Whether no cell was made.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// Whether values of the originals may be taken: neither call is knotted with its inputs.
+    pub fn may_share(&self, instances: &Instances) -> bool {
+        !instances.is_knotted(self.from) && self.outer.as_ref().is_none_or(|outer| outer.may_share(instances))
     }
 }
 
 impl Copying<'_> {
-    fn all(&mut self, word: Value) -> Result<Value, Refusal> {
-        let image = self.image(word)?;
-        while let Some((original, copy)) = self.todo.pop() {
-            self.fill(original, copy)?;
-        }
-        Ok(image)
-    }
-
-    fn image(&mut self, word: Value) -> Result<Value, Refusal> {
+    fn image(&mut self, word: Value) -> Value {
         let has_identity = word.as_thunk().is_some()
             || word.as_attrs().is_some()
             || word.as_list().is_some()
             || word.is_told_apart_by_cell();
         if !has_identity {
-            return Ok(word);
+            return word;
         }
         if let Some(&image) = self.map.images.get(&word.identity()) {
-            // Where an argument was written is known for certain only to who has the argument itself.
-            return if self.shows_position(word) { Err(Refusal::Position) } else { Ok(image) };
+            return image;
         }
         if !self.instances.is_inside(word.stamp(), self.map.from) {
-            return match &self.map.outer {
-                Some(outer) => outer.carry(word, self.instances),
-                None => Ok(word),
-            };
+            return self.map.outer.as_ref().map_or(word, |outer| outer.carry(word, self.instances));
         }
-        let known = self.fresh.get(&word.identity()).or_else(|| self.made.get(&word.identity()));
-        if let Some(&copy) = known {
-            return Ok(copy);
+        if let Some(&copy) = self.made.cells.get(&word.identity()) {
+            return copy;
         }
-        let copy = self.blank(word)?;
-        self.fresh.insert(word.identity(), copy);
-        Ok(copy)
-    }
-
-    fn shows_position(&self, word: Value) -> bool {
-        let shows = |pos: &Pos| self.map.positions.contains(pos);
-        !self.map.positions.is_empty() && word.as_attrs().is_some_and(|set| set.flat().0.positions().iter().any(shows))
+        let copy = self.blank(word);
+        self.made.cells.insert(word.identity(), copy);
+        copy
     }
 
     /// A copy whose parts are filled in later, so that cycles end and depth costs no stack.
-    fn blank(&mut self, word: Value) -> Result<Value, Refusal> {
-        if let Some(thunk) = word.as_thunk() {
-            if thunk.is_ready() {
-                let copy = Thunk::ready(Value::NULL);
-                self.todo.push((word, copy));
-                return Ok(copy);
-            }
-            let made_failed = thunk.retained().is_none() && matches!(thunk.state(), ThunkState::Failed(_));
-            return if made_failed { Err(Refusal::Failed) } else { Ok(Thunk::transport(self.map.number, word)) };
+    fn blank(&mut self, word: Value) -> Value {
+        if let Some(thunk) = word.as_thunk()
+            && !thunk.is_ready()
+        {
+            return Thunk::transport(self.map.number, word);
         }
-        if self.shows_position(word) {
-            return Err(Refusal::Position);
-        }
-        let copy = if let Some(set) = word.as_attrs() {
-            AttrsBuilder::of_shape(set.flat().0, std::iter::empty())
+        let copy = if word.as_thunk().is_some() {
+            Thunk::ready(Value::NULL)
+        } else if let Some(set) = word.as_attrs() {
+            AttrsBuilder::of_shape(self.shape(set.flat().0), std::iter::empty())
         } else if let Some(list) = word.as_list() {
             let mut copy = ListBuilder::new(list.len());
             (0..list.len()).for_each(|_| copy.push(Value::NULL));
@@ -189,33 +165,43 @@ impl Copying<'_> {
             match word.as_function() {
                 Some(Function::Closure(closure)) => Closure::new(closure.lambda(), closure.is_delayed()).value(),
                 Some(Function::Partial(partial)) => PartialApp::blank(partial.args().len()),
-                Some(Function::Primop(_)) => return Ok(word),
+                Some(Function::Primop(_)) => return word,
                 // A NaN, which is told apart by its cell.
-                None => return Ok(word.as_float().map_or(word, Value::float)),
+                None => return word.as_float().map_or(word, Value::float),
             }
         };
         self.todo.push((word, copy));
-        Ok(copy)
+        copy
     }
 
-    fn fill(&mut self, original: Value, copy: Value) -> Result<(), Refusal> {
+    /// The shape as it would be had it been written where the second call's arguments were.
+    fn shape(&mut self, shape: &'static Shape) -> &'static Shape {
+        let positions = &self.map.positions;
+        if positions.is_empty() || !shape.positions().iter().any(|pos| positions.contains_key(pos)) {
+            return shape;
+        }
+        self.made.shapes.entry(std::ptr::from_ref(shape).addr()).or_insert_with(|| {
+            let moved: Vec<Pos> = shape.positions().iter().map(|pos| *positions.get(pos).unwrap_or(pos)).collect();
+            Shape::new(shape.names(), &moved)
+        })
+    }
+
+    fn fill(&mut self, original: Value, copy: Value) {
         if let (Some(from), Some(to)) = (original.as_thunk(), copy.as_thunk()) {
             if let Some(value) = from.forced() {
-                let image = self.image(value)?;
-                to.set_ready(image);
+                to.set_ready(self.image(value));
             }
-            return Ok(());
+            return;
         }
         if let (Some(Function::Partial(from)), Some(Function::Partial(to))) = (original.as_function(), copy.as_function()) {
-            let function = self.image(from.function())?;
-            let args: Vec<Value> = from.args().iter().map(|arg| self.image(arg.get())).collect::<Result<_, _>>()?;
-            to.fill(function, |i| args[i]);
-            return Ok(());
+            let function = self.image(from.function());
+            to.fill(function, |i| self.image(from.args()[i].get()));
+            return;
         }
+        self.made.cells.reserve(slots(copy).len());
         for (from, to) in slots(original).iter().zip(slots(copy)) {
-            to.set(self.image(from.get())?);
+            to.set(self.image(from.get()));
         }
-        Ok(())
     }
 }
 

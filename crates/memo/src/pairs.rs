@@ -14,8 +14,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct Pairs {
     /// Words of the first key and what they are in the second, where these differ.
     pub images: FxHashMap<u64, Value>,
-    /// Where sets of the first key were written, and those of the second were not.
-    pub positions: FxHashSet<Pos>,
+    /// Where attributes of the first key were written, and where those of the second were.
+    pub positions: FxHashMap<Pos, Pos>,
     /// Whether a cell of the arguments differs, so that forcing the one is not forcing the other.
     pub cells_differ: bool,
     functions: FxHashSet<u64>,
@@ -80,8 +80,12 @@ impl Pairs {
             if shape.names() != other.names() {
                 return None;
             }
-            let differing = shape.positions().iter().zip(other.positions()).filter(|(p, q)| p != q).map(|(&p, _)| p);
-            self.positions.extend(differing);
+            for (&p, &q) in shape.positions().iter().zip(other.positions()) {
+                let same = p == q || p.is_some() && *self.positions.entry(p).or_insert(q) == q;
+                if !same {
+                    return None;
+                }
+            }
             self.images.insert(a.identity(), b);
             return push(todo, cells, others);
         }

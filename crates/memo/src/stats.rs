@@ -33,8 +33,6 @@ stats! {
     misses_failed,
     /// Calls on what stands for other cells.
     misses_transported,
-    /// Calls whose result shows where the first call's arguments were written.
-    misses_position,
     /// Calls whose results are knotted with their inputs.
     misses_knotted,
     /// Calls not remembered because they printed or looked at positions.
@@ -68,7 +66,6 @@ impl Stats {
             Refusal::Running => &self.misses_running,
             Refusal::Failed => &self.misses_failed,
             Refusal::Transported => &self.misses_transported,
-            Refusal::Position => &self.misses_position,
         });
     }
 }

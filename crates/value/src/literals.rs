@@ -1,21 +1,29 @@
 //! Turns literals of the source into ready values while code is lowered.
 
-use crate::{AttrsBuilder, Context, Function, ListBuilder, Value};
+use crate::{AttrsBuilder, Context, Function, ListBuilder, Production, Stamp, Value};
 use firn_ir::{Literals, Shape};
 
 /// Makes the constants of lowered code.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Constants;
 
+/// Makes a constant: it belongs to the code, whichever instance runs it first.
+fn outside(make: impl FnOnce() -> Value) -> Value {
+    let outer = Production::begin(Stamp::NONE);
+    let value = make();
+    Production::end(outer);
+    value
+}
+
 impl Literals for Constants {
     type Value = Value;
 
     fn int(&mut self, n: i64) -> Value {
-        Value::int(n)
+        outside(|| Value::int(n))
     }
 
     fn float(&mut self, x: f64) -> Value {
-        Value::float(x)
+        outside(|| Value::float(x))
     }
 
     fn string(&mut self, text: &[u8]) -> Value {
@@ -27,15 +35,11 @@ impl Literals for Constants {
     }
 
     fn list(&mut self, items: &[Value]) -> Value {
-        let mut list = ListBuilder::new(items.len());
-        for &item in items {
-            list.push(item);
-        }
-        list.finish()
+        outside(|| ListBuilder::of(items))
     }
 
     fn attrs(&mut self, shape: &'static Shape, values: &[Value]) -> Value {
-        AttrsBuilder::of_shape(shape, values.iter().copied())
+        outside(|| AttrsBuilder::of_shape(shape, values.iter().copied()))
     }
 
     fn strict_args(&self, value: Value) -> (usize, u8) {

@@ -30,6 +30,15 @@ impl MemoMode {
         matches!(self, MemoMode::Disk | MemoMode::Shared | MemoMode::Shadow)
     }
 
+    /// What is remembered within the run.
+    pub fn within_a_run(self) -> firn_memo::Mode {
+        match self {
+            MemoMode::Off => firn_memo::Mode::Off,
+            MemoMode::Run | MemoMode::Disk | MemoMode::Shared => firn_memo::Mode::Run,
+            MemoMode::Shadow => firn_memo::Mode::Shadow,
+        }
+    }
+
     /// Whether what is remembered is evaluated as well.
     pub fn is_shadow(self) -> bool {
         self == MemoMode::Shadow

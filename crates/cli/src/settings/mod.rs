@@ -79,7 +79,9 @@ pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8]))
     } else {
         search_path(host, flags, &config, restrict_eval)?
     };
-    let eval = eval_settings(host, &config, pure_eval, restrict_eval, &search);
+    let mut eval = eval_settings(host, &config, pure_eval, restrict_eval, &search);
+    let memo = memo::resolve(host, flags)?;
+    eval.memo = if flags.without_memo { firn_memo::Mode::Off } else { memo.mode.within_a_run() };
     Ok(Resolved {
         eval,
         search,
@@ -93,7 +95,7 @@ pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8]))
         fetch: fetching::fetch_settings(host, flags, &config),
         flake: fetching::flake_settings(&config),
         pure_by_name: named_pure == Some(true),
-        memo: memo::resolve(host, flags)?,
+        memo,
         trace_function_calls: config.flag("trace-function-calls").unwrap_or(false),
         profile: profile(&config)?,
     })
@@ -200,6 +202,7 @@ fn eval_settings(host: &dyn Host, config: &Config, pure_eval: bool, restrict_eva
         nix_path: search.entries.iter().map(entry_text).collect(),
         features: features(config),
         syntax: syntax_features(config),
+        memo: defaults.memo,
         allowed_uris: config.words("allowed-uris").map(|uri| String::from_utf8_lossy(uri).into_owned()).collect(),
     }
 }
@@ -220,6 +223,7 @@ fn features(config: &Config) -> Features {
         parse_toml_timestamps: has("parse-toml-timestamps"),
         blake3_hashes: has("blake3-hashes"),
         git_hashing: has("git-hashing"),
+        memoise: has("memoise"),
     }
 }
 

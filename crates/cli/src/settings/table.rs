@@ -30,7 +30,7 @@ pub struct Setting {
 }
 
 /// The experimental features by name.
-pub const FEATURES: [&str; 21] = [
+pub const FEATURES: [&str; 22] = [
     "auto-allocate-uids",
     "blake3-hashes",
     "ca-derivations",
@@ -45,6 +45,8 @@ pub const FEATURES: [&str; 21] = [
     "git-hashing",
     "impure-derivations",
     "local-overlay-store",
+    // Not one of Nix's.
+    "memoise",
     "mounted-ssh-store",
     "nix-command",
     "parse-toml-timestamps",

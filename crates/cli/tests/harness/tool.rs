@@ -69,6 +69,14 @@ impl Tool {
         command
     }
 
+    /// As [`Tool::eval`], but only to weak head normal form.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub fn eval_lazily(&self, cwd: &Path, program: &str, flags: &[&str]) -> Run {
+        let mut command = self.command(cwd);
+        command.arg("--eval").args(flags).arg("-E").arg(program);
+        run(command, b"")
+    }
+
     /// Evaluates `program` in `cwd` with `--eval --strict` and `flags`.
     pub fn eval(&self, cwd: &Path, program: &str, flags: &[&str]) -> Run {
         let mut command = self.command(cwd);

@@ -41,7 +41,7 @@ impl<L: Literals> Lowering<'_, L> {
         let body = Body { expr, locals, captures, pos: ast.pos_of(last.body), now: None };
         let params = keep_all(params);
         let arity = params.len() as u32 + u32::from(pattern.is_some());
-        Ok(Expr::Lambda(keep(Lambda { params, pattern, body, name: outer.name, strict, arity })))
+        Ok(Expr::Lambda(keep(Lambda { params, pattern, body, name: outer.name, strict, arity, marks: Marks::default() })))
     }
 
     #[allow(clippy::type_complexity)]

@@ -211,9 +211,12 @@ impl Attrs {
         if word != 0 {
             return Value(word);
         }
+        // It belongs to the shape, whichever instance asks first.
+        let outer = heap::set_production(0);
         let mut names = ListBuilder::new(shape.len());
         shape.by_name().iter().for_each(|&i| names.push(Value::name(shape.names()[i as usize])));
         let list = names.finish();
+        heap::set_production(outer);
         shape.name_list().store(list.0, Ordering::Release);
         list
     }

@@ -74,6 +74,12 @@ impl Production {
         Stamp(stamp_number(self.0))
     }
 
+    /// Whether it runs for the instance in a header.
+    #[inline]
+    pub(super) fn is_of(self, head: u64) -> bool {
+        header_stamp(self.0) == header_stamp(head)
+    }
+
     /// Makes the running production noisy.
     pub fn make_noise() {
         heap::set_production(heap::production() | NOISE);

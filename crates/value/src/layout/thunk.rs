@@ -405,6 +405,17 @@ impl Claim {
         Production::begin_of(self.head)
     }
 
+    /// Whether the thunk belongs to another instance than the production around it.
+    #[inline]
+    pub fn is_elsewhere(&self, outer: Production) -> bool {
+        !outer.is_of(self.head)
+    }
+
+    /// The thunk.
+    pub fn cell(&self) -> Value {
+        self.thunk.value()
+    }
+
     /// Publishes the result.
     #[inline]
     pub fn publish(self, value: Value) {

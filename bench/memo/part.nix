@@ -1,0 +1,1 @@
+{ n, name }: rec { half = n / 2; total = half + builtins.stringLength name; }

@@ -1,0 +1,207 @@
+//! Remembered calls (L1.4): a call of equal key gets the result of the first, carried over into an instance of its own.
+//!
+//! 1. The key is taken: code, captures, arguments. It forces nothing that the call would not force next.
+//! 2. A call that is not remembered is made in a new instance: whatever it makes, now or later, carries its stamp.
+//! 3. Its result is remembered if producing it was quiet and did not fail.
+//! 4. A call that is remembered gets the first one's result through a map (`memo::Map`): cells inside the first call appear
+//!    as cells of the second, everything else as itself.
+
+use crate::frame::Frame;
+use crate::{Machine, Stats};
+use firn_memo::{Entry, Instances, Key, Mode, Pairs};
+use firn_source::Pos;
+use firn_value::{Closure, Expr, Lambda, Production, Result, Slot, Stamp, Thunk, ThunkState, Value, Work};
+use smallvec::SmallVec;
+
+impl Machine {
+    /// Runs a closure whose calls are remembered; its arguments are in its first slots.
+    #[inline(never)]
+    pub(crate) fn enter_remembered(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
+        let memo = &self.shared.memo;
+        if !memo.is_on() {
+            return self.enter_plain(closure, lambda, locals, pos);
+        }
+        if memo.is_deep() {
+            firn_memo::Stats::bump(&memo.stats.misses_deep);
+            return self.enter_plain(closure, lambda, locals, pos);
+        }
+        if let Some(pattern) = &lambda.pattern {
+            // The first thing that the call does.
+            let depth = self.deeper(pos)?;
+            let frame = Frame::of(closure, lambda, locals);
+            let set = self.pattern_argument(lambda, pattern, frame, pos);
+            self.shallower(depth);
+            set?;
+        }
+        self.lay_out(&locals[..lambda.arity()]);
+        let key = match memo.key(lambda, closure.captures(), &locals[..lambda.arity()]) {
+            Ok(key) => key,
+            Err(why) => {
+                memo.stats.miss(why);
+                return self.enter_plain(closure, lambda, locals, pos);
+            }
+        };
+        match self.answer(&key) {
+            Some(value) if memo.mode == Mode::Shadow => {
+                let fresh = self.enter_plain(closure, lambda, locals, pos)?;
+                self.shadow(value, fresh, lambda);
+                Ok(fresh)
+            }
+            Some(value) => Ok(value),
+            None => self.enter_new(key, closure, locals, pos),
+        }
+    }
+
+    /// Builds the literals among the arguments: lists, sets and functions that are written there, so that they can be compared.
+    /// That evaluates nothing, prints nothing and cannot fail, and the cells go on counting as unevaluated.
+    fn lay_out(&self, args: &[Slot]) {
+        let mut todo: SmallVec<[Value; 16]> = args.iter().map(Slot::get).collect();
+        let mut left = MOST_LITERALS;
+        while let Some(cell) = todo.pop() {
+            left -= 1;
+            if left == 0 {
+                return;
+            }
+            let value = match cell.as_thunk().map(|thunk| (thunk, thunk.state())) {
+                None => cell,
+                Some((_, ThunkState::Forced(value) | ThunkState::Noisy(value) | ThunkState::Ahead(value))) => value,
+                Some((thunk, ThunkState::Suspended)) if thunk.suspended_body().is_some_and(|(body, _)| is_literal(&body.expr)) => {
+                    match self.build(thunk) {
+                        Some(value) => value,
+                        None => continue,
+                    }
+                }
+                Some(_) => continue,
+            };
+            if let Some(list) = value.as_list().filter(|list| list.len() < left) {
+                todo.extend(list.iter());
+            } else if let Some(set) = value.as_attrs().filter(|set| set.len() < left) {
+                todo.extend(set.iter().map(|(_, _, cell)| cell));
+            }
+        }
+    }
+
+    fn build(&self, thunk: &'static Thunk) -> Option<Value> {
+        let claim = thunk.claim()?;
+        let outer = claim.begin();
+        let built = match claim.work {
+            Work::Run(body, captures) => self.run(body, captures).ok(),
+            Work::Apply(_) | Work::Transport(..) => None,
+        };
+        Production::end(outer);
+        match built {
+            Some(value) => claim.publish_ahead(value),
+            None => claim.restore(),
+        }
+        built
+    }
+
+    /// The result of an equal call made before, as it appears in this one.
+    fn answer(&self, key: &Key) -> Option<Value> {
+        let memo = &self.shared.memo;
+        let entry = memo.table.get(key.hash)?;
+        if memo.instances.is_knotted(entry.instance) {
+            firn_memo::Stats::bump(&memo.stats.misses_knotted);
+            return None;
+        }
+        let pairs = Pairs::of(&entry.key, key, |stamp| memo.instances.is_near(stamp, entry.instance))?;
+        let result = if has_cells(entry.result) {
+            let Some(to) = memo.instances.copy(Production::current().stamp()) else {
+                firn_memo::Stats::bump(&memo.stats.misses_full);
+                return None;
+            };
+            memo.maps.add(entry.instance, to, pairs).carry(entry.result, &memo.instances)
+        } else {
+            entry.result
+        };
+        entry.hit();
+        memo.answered(key.code, entry.cost);
+        Some(result)
+    }
+
+    /// Makes a call in an instance of its own and remembers it.
+    fn enter_new(&self, key: Key, closure: Closure, locals: &[Slot], pos: Pos) -> Result<Value> {
+        let memo = &self.shared.memo;
+        firn_memo::Stats::bump(&memo.stats.misses_new);
+        let opened = memo.instances.open(Production::current().stamp(), self.running.borrow().iter().copied(), &key.positions);
+        let Some(instance) = opened else {
+            firn_memo::Stats::bump(&memo.stats.misses_full);
+            return self.enter_plain(closure, key.code, locals, pos);
+        };
+        let before = self.steps();
+        let (result, production) = self.in_instance(instance, || self.enter_plain(closure, key.code, locals, pos));
+        if production.is_noisy() {
+            firn_memo::Stats::bump(&memo.stats.misses_noise);
+            self.noise()?;
+        } else if let Ok(value) = result
+            && !memo.is_deep()
+        {
+            memo.enter(Entry::new(key, instance, value, self.steps() - before));
+        }
+        result
+    }
+
+    fn steps(&self) -> u64 {
+        self.stats.calls.get() + self.stats.forces.get()
+    }
+
+    /// Does something for another instance.
+    pub(crate) fn in_instance<T>(&self, instance: Stamp, work: impl FnOnce() -> T) -> (T, Production) {
+        self.running.borrow_mut().push(instance);
+        let outer = Production::begin(instance);
+        let result = work();
+        let production = Production::end(outer);
+        self.running.borrow_mut().pop();
+        (result, production)
+    }
+
+    /// Notes that the running production does what a second one would do again, or what depends on more than its inputs.
+    /// Fails when it runs for another instance than its own, which then must run itself.
+    pub fn noise(&self) -> Result<()> {
+        let stamp = Production::current().stamp();
+        if Instances::is_call(stamp) {
+            if self.is_ahead(stamp) {
+                return Err(crate::force::postponed());
+            }
+            Production::make_noise();
+        }
+        Ok(())
+    }
+
+    /// Notes that the running production looks at a position: noise, if the position comes from the arguments of a call.
+    pub fn look_at(&self, pos: Pos) -> Result<()> {
+        let stamp = Production::current().stamp();
+        if Instances::is_call(stamp) && self.shared.memo.instances.depends_on(stamp, pos) { self.noise() } else { Ok(()) }
+    }
+
+    /// Whether cells of the instance are being evaluated on behalf of another.
+    pub(crate) fn is_ahead(&self, stamp: Stamp) -> bool {
+        let ahead = self.on_behalf.borrow();
+        ahead.iter().any(|&from| self.shared.memo.instances.is_inside(stamp, from))
+    }
+
+    /// Keeps an answer from memory beside what a fresh evaluation gave.
+    #[cold]
+    fn shadow(&self, answer: Value, fresh: Value, lambda: &'static Lambda) {
+        let mut shadows = self.shared.memo.shadows.lock().unwrap_or_else(|e| e.into_inner());
+        shadows.push((answer, fresh, lambda));
+        Stats::bump(&self.stats.shadows);
+    }
+}
+
+/// The most cells of arguments that are looked at for literals.
+const MOST_LITERALS: usize = 48;
+
+/// Whether code does nothing but build a list, a set or a function.
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::List(_) | Expr::Lambda(_) => true,
+        Expr::Attrs(node) => node.dynamic.is_empty() && node.rec.is_none(),
+        _ => false,
+    }
+}
+
+/// Whether the value consists of cells.
+fn has_cells(value: Value) -> bool {
+    value.as_attrs().is_some() || value.as_list().is_some() || value.is_told_apart_by_cell()
+}

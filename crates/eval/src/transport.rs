@@ -1,0 +1,109 @@
+//! Forcing a cell that stands for one of another instance.
+//!
+//! If the original has a value that was produced quietly, that value is taken, carried over. If it was not evaluated yet, it is
+//! evaluated now, on behalf of this cell (*ahead*): nothing is printed and no failure is kept, and if it comes to either,
+//! the attempt is given up. In every other case the original's own code runs, with what it captured carried over: that is
+//! what a plain evaluation does.
+
+use crate::Machine;
+use crate::frame::heap_slots;
+use firn_memo::Map;
+use firn_source::Pos;
+use firn_value::{Claim, Error, ErrorKind, Production, Result, Slot, Thunk, ThunkState, Value, Work};
+use std::sync::Arc;
+
+impl Machine {
+    /// The value of a cell that stands for `original` by the map of a number.
+    #[inline(never)]
+    pub(crate) fn transport(&self, number: u32, original: Value, pos: Pos) -> Result<Value> {
+        let memo = &self.shared.memo;
+        let map = memo.maps.get(number);
+        let Some(thunk) = original.as_thunk() else { return Ok(map.carry(original, &memo.instances)) };
+        if map.may_share(&memo.instances) && !memo.is_deep() && !memo.is_left_alone(original) {
+            let value = self.value_for_others(thunk, &map, pos)?;
+            if let Some(value) = value
+                && map.may_share(&memo.instances)
+            {
+                firn_memo::Stats::bump(&memo.stats.shared);
+                return Ok(map.carry(value, &memo.instances));
+            }
+        }
+        firn_memo::Stats::bump(&memo.stats.rerun);
+        self.run_again(&map, thunk, pos)
+    }
+
+    fn value_for_others(&self, thunk: &'static Thunk, map: &Map, pos: Pos) -> Result<Option<Value>> {
+        match thunk.state() {
+            ThunkState::Forced(value) | ThunkState::Ahead(value) => Ok(Some(value)),
+            ThunkState::Noisy(_) | ThunkState::Failed(_) | ThunkState::Claimed(_) => Ok(None),
+            ThunkState::Suspended => {
+                self.on_behalf.borrow_mut().push(map.from);
+                self.aheads.set(self.aheads.get() + 1);
+                let result = self.force(thunk.value(), pos);
+                self.aheads.set(self.aheads.get() - 1);
+                self.on_behalf.borrow_mut().pop();
+                match result {
+                    // Another thread may have been faster, and noisy.
+                    Ok(_) if matches!(thunk.state(), ThunkState::Noisy(_)) => Ok(None),
+                    Ok(value) => {
+                        firn_memo::Stats::bump(&self.shared.memo.stats.ahead);
+                        Ok(Some(value))
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
+                    Err(_) => {
+                        self.shared.memo.leave_alone(thunk.value());
+                        Ok(None)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs the original's code with what it captured carried over.
+    fn run_again(&self, map: &Arc<Map>, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        let memo = &self.shared.memo;
+        let carry = |slot: &Slot| map.carry(slot.get(), &memo.instances);
+        match thunk.retained() {
+            Some(Work::Run(body, captures)) => {
+                let slots = heap_slots(captures.len());
+                slots.iter().zip(captures).for_each(|(slot, capture)| slot.set(carry(capture)));
+                self.run(body, &slots)
+            }
+            Some(Work::Apply(parts)) => {
+                let words: Vec<Value> = parts.iter().map(carry).collect();
+                self.call(words[0], &words[1..], pos)
+            }
+            Some(Work::Transport(inner, original)) => {
+                let through = memo.maps.through(map, &memo.maps.get(inner), &memo.instances);
+                self.transport(through.number, original, pos)
+            }
+            None => Err(Error::new(ErrorKind::Eval, "a cell of a remembered call lost its code (this is a bug in firn)")),
+        }
+    }
+
+    /// The end of a production that was noisy or ran on behalf of another instance.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn publish_specially(&self, claim: Claim, production: Production, value: Value) -> Result<Value> {
+        let stamp = production.stamp();
+        if !firn_memo::Instances::is_call(stamp) {
+            // What is outside all calls is produced once, whoever needs it.
+            claim.publish(value);
+            return Ok(value);
+        }
+        let ahead = self.is_ahead(stamp);
+        match (production.is_noisy(), ahead) {
+            (true, true) => {
+                claim.restore();
+                return Err(crate::force::postponed());
+            }
+            (true, false) => {
+                claim.publish_noisy(value);
+                self.noise()?;
+            }
+            (false, true) => claim.publish_ahead(value),
+            (false, false) => claim.publish(value),
+        }
+        Ok(value)
+    }
+}
