@@ -1,5 +1,5 @@
 //! What is remembered of values: lazy digests and equality, keys of calls, instances and the maps between them, the table of
-//! calls. Nothing here runs code. Decision 0009 tells the design, `docs/memo-soundness.md` why it is sound.
+//! calls. Nothing here runs code. Decision 0011 tells the design, `docs/memo-soundness.md` why it is sound.
 
 mod digest;
 pub mod doubt;

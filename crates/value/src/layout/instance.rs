@@ -1,4 +1,4 @@
-//! Which instance the running code belongs to. Everything made meanwhile carries its stamp (decision 0009): cells of one
+//! Which instance the running code belongs to. Everything made meanwhile carries its stamp (decision 0011): cells of one
 //! instance of a call are told from those of another, and from what is outside.
 
 use super::header::{STAMP_BITS, stamp_bits, stamp_number};
