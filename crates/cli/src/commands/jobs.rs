@@ -221,6 +221,8 @@ impl<'a> Run<'a> {
             let first = queue.first();
             batch.extend(lines.try_iter());
             if !batch.is_empty() {
+                // Both streams may be one terminal.
+                self.progress.pause();
                 // What a line names is in the store when it is printed.
                 self.session.store.finish().map_err(failed)?;
                 for (path, line, error) in batch {

@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// The members of a line.
 pub(super) type Line = BTreeMap<Vec<u8>, Tree>;
 
+/// The names in a set, and their cells.
+type Names = Vec<(Vec<u8>, Value)>;
+
 /// What every job needs to know.
 pub(super) struct Task<'a> {
     pub typed: &'a Typed,
@@ -76,7 +79,7 @@ impl Task<'_> {
         attr: &[u8],
         cell: Option<Value>,
         line: &mut Line,
-    ) -> Result<Option<Vec<(Vec<u8>, Value)>>> {
+    ) -> Result<Option<Names>> {
         // NIX: a name that is a number, or has a quote in it, is not found as it is written.
         let plain = |name: &Vec<u8>| {
             !name.is_empty() && !name.contains(&b'"') && !name.iter().all(u8::is_ascii_digit)
@@ -94,7 +97,7 @@ impl Task<'_> {
         Ok(None)
     }
 
-    fn names(&self, machine: &Machine, path: &Path, set: Attrs) -> Result<Vec<(Vec<u8>, Value)>> {
+    fn names(&self, machine: &Machine, path: &Path, set: Attrs) -> Result<Names> {
         let mut recurse = self.typed.force_recurse || path.is_empty();
         if !self.typed.force_recurse
             && let Some((cell, pos)) = set.get_with_pos(Symbol::from("recurseForDerivations"))
@@ -128,7 +131,7 @@ impl Task<'_> {
             more.insert(b"system".to_vec(), text(&system(machine, set)?));
         } else {
             let drv = firn_builtins::derivation_at(machine, &drv_path)?;
-            self.from_file(machine, &drv, &outputs, &mut more)?;
+            self.read_file(machine, &drv, &outputs, &mut more)?;
         }
         if self.typed.meta {
             more.insert(b"meta".to_vec(), meta(machine, set)?);
@@ -146,7 +149,7 @@ impl Task<'_> {
     }
 
     /// What the `.drv` file says.
-    fn from_file(&self, machine: &Machine, drv: &Derivation, outputs: &Outputs, line: &mut Line) -> Result<()> {
+    fn read_file(&self, machine: &Machine, drv: &Derivation, outputs: &Outputs, line: &mut Line) -> Result<()> {
         let dir = machine.store_dir();
         line.insert(b"system".to_vec(), text(&drv.system));
         if self.typed.show_input_drvs {

@@ -35,7 +35,7 @@ pub(super) fn memory_in_use() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
     let page = unix::unistd::sysconf(unix::unistd::SysconfVar::PAGE_SIZE).ok()??;
-    Some(pages * page.unsigned_abs() >> 20)
+    Some((pages * page.unsigned_abs()) >> 20)
 }
 
 fn hex(bytes: &[u8]) -> Tree {
