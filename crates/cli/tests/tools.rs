@@ -33,7 +33,7 @@ fn bash_completes_commands_and_flags() {
         let line = words.join(" ");
         let last = words.len() - 1;
         let text = format!("{script}\nCOMP_WORDS=({line}); COMP_CWORD={last}; _firn; printf '%s\\n' \"${{COMPREPLY[@]}}\"");
-        let done = Command::new("bash").args(["--norc", "-c", &text]).current_dir("/").output();
+        let done = Command::new("bash").args(["--norc", "-c", &text]).current_dir(fixtures()).output();
         let Ok(done) = done else {
             eprintln!("SKIPPED: no bash on PATH");
             return None;
