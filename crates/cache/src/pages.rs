@@ -156,6 +156,9 @@ struct Counted {
 /// A page yet to be visited: its number, its height, and the key in the branch above it.
 type Step = (u64, u16, Vec<u8>);
 
+/// Looks at a node of a leaf: the walk, what was counted, the page, where the node begins.
+type Each<'a, 'e> = &'e mut dyn FnMut(&mut Walk<'a>, &mut Counted, &[u8], usize) -> Checked<()>;
+
 /// An entry of a leaf.
 struct Entry<'p> {
     flags: u16,
@@ -284,7 +287,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Visits the leaves of a tree from left to right.
-    fn tree(&mut self, tree: Tree, each: &mut dyn FnMut(&mut Walk<'a>, &mut Counted, &[u8], usize) -> Checked<()>) -> Checked<()> {
+    fn tree(&mut self, tree: Tree, each: Each<'a, '_>) -> Checked<()> {
         if tree.root == NO_PAGE {
             let empty = Tree { flags: tree.flags, depth: 0, branches: 0, leaves: 0, overflows: 0, entries: 0, root: NO_PAGE };
             return if tree == empty { Ok(()) } else { Err(Damage("an empty tree with pages")) };
@@ -312,7 +315,7 @@ impl<'a> Walk<'a> {
         (number, height, floor): Step,
         counted: &mut Counted,
         todo: &mut Vec<Step>,
-        each: &mut dyn FnMut(&mut Walk<'a>, &mut Counted, &[u8], usize) -> Checked<()>,
+        each: Each<'a, '_>,
     ) -> Checked<()> {
         self.claim(number, 1)?;
         if !floor.is_empty() {

@@ -16,7 +16,7 @@ use firn_host::{
     Store,
 };
 use firn_memo::kept::{
-    Asked, Counts, ENTRY, Entry, HERE, Key, NotStorable, ObservationId, Record, Roles, STORE, SetId, Sets, Stored, Verifier, Witness,
+    Asked, Counts, ENTRY, Entry, HERE, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Sets, Stored, Verifier, Witness,
     digest_location, plain,
 };
 use firn_store::store_dir::StoreDir;
@@ -32,6 +32,8 @@ pub struct Recorder {
     sets: Sets,
     /// Observed since the last answer was kept.
     fresh: Mutex<Vec<ObservationId>>,
+    /// What is in `fresh` or `earlier` already.
+    noted: Mutex<HashSet<ObservationId>>,
     /// Observed before.
     earlier: Mutex<SetId>,
 }
@@ -42,8 +44,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Sink for Recorder {
     fn observe(&self, observation: Observation) {
-        let (id, is_new) = self.sets.observe(&observation);
-        if is_new {
+        let (id, _) = self.sets.observe(&observation);
+        if lock(&self.noted).insert(id) {
             lock(&self.fresh).push(id);
         }
     }
@@ -79,10 +81,17 @@ impl Recorder {
         *earlier
     }
 
-    /// Leaves out what was observed so far: the question says it all.
-    fn begin_anew(&self) {
-        lock(&self.fresh).clear();
-        *lock(&self.earlier) = SetId::EMPTY;
+    /// Leaves out which trees were found while a flake was locked: the question says that. Asked again, they count.
+    fn forget_trees(&self) {
+        let is_tree = |id: &ObservationId| matches!(self.sets.observation(*id).question, Question::Tree(_));
+        let mut noted = lock(&self.noted);
+        lock(&self.fresh).retain(|id| {
+            let tree = is_tree(id);
+            if tree {
+                noted.remove(id);
+            }
+            !tree
+        });
     }
 }
 
@@ -232,7 +241,7 @@ impl Memory {
     }
 
     /// Gives the trees of a question their roles.
-    pub fn name_trees(&self, entry: &Entry, search: &[(String, AbsPath)]) {
+    pub fn name_trees(&self, entry: &Entry, base: Option<&AbsPath>, search: &[(String, AbsPath)]) {
         let mut roles = self.roles.borrow_mut();
         for (role, tree) in search {
             roles.assign(role, tree.clone());
@@ -241,6 +250,9 @@ impl Memory {
             Entry::File(path) => roles.assign(ENTRY, self.tree_of(path)),
             Entry::Expression(_, base) => roles.assign(HERE, self.tree_of(base)),
             Entry::Flake(_) => {}
+        }
+        if let Some(base) = base {
+            roles.assign(HERE, self.tree_of(base));
         }
     }
 
@@ -260,7 +272,7 @@ impl Memory {
     pub fn recall(&self, asked: &Asked, writes: bool) -> Recalled {
         let began = Instant::now();
         if matches!(asked.entry, Entry::Flake(_)) {
-            self.recorder.begin_anew();
+            self.recorder.forget_trees();
         }
         let roles = self.roles.borrow().clone();
         let key = Key::new(asked, &roles);
@@ -367,9 +379,10 @@ impl Memory {
         self.counts.set(counts);
     }
 
-    /// Where the trees lie: a path may have been turned into a string.
+    /// Where the trees lie: a path may have been turned into a string. Invariant: every role that names a path in what is
+    /// kept is among them, so that another tree in the same role is never taken for it.
     fn places<'r>(&self, roles: &'r Roles) -> impl Iterator<Item = Observation> + 'r {
-        let movable = roles.iter().filter(|(role, tree)| *role != STORE && !tree.is_root());
+        let movable = roles.iter().filter(|(role, _)| *role != STORE && *role != ROOT);
         movable.map(|(role, tree)| {
             let question = Question::Location(role.as_bytes().into());
             Observation::new(question, digest_location(tree.as_bytes()), Durability::Medium)

@@ -5,21 +5,24 @@ use firn_eval::{Features, Settings};
 use firn_flake::LockedFlake;
 use firn_host::AbsPath;
 use firn_host::fetch::Attr;
-use firn_memo::kept::{Asked, Entry};
+use firn_memo::kept::{Argument, Asked, Entry};
 use firn_syntax::Lint;
 use std::collections::BTreeMap;
 
-/// The question about an attribute of an entry, to be answered in a form; trees get their roles.
-pub fn ask(session: &Session, entry: Entry, attribute: &[u8], form: &[u8]) -> Asked {
+/// The question about an attribute of an entry, to be answered in a form; trees get their roles. `applies` says that the form
+/// has an expression in it, which is seen from the current directory.
+pub fn ask(session: &Session, entry: Entry, attribute: &[u8], form: &[u8], applies: bool) -> Asked {
     let mut settings = settings(&session.machine.shared.settings);
     // Those who want to hear less are not told some of what is remembered with an answer.
     settings.insert("quiet".to_owned(), (session.verbosity < 1).to_string().into_bytes());
     let (search, trees) = search_path(session);
     settings.insert("search-path".to_owned(), search);
+    let expressions = session.asked_arguments.values().any(|argument| matches!(argument, Argument::Expression(_)));
+    let base = if expressions || applies { session.here().ok() } else { None };
     if let Some(memory) = &session.memory {
-        memory.name_trees(&entry, &trees);
+        memory.name_trees(&entry, base.as_ref(), &trees);
     }
-    Asked { entry, attribute: attribute.to_vec(), form: form.to_vec(), arguments: session.asked_arguments.clone(), settings }
+    Asked { entry, base, attribute: attribute.to_vec(), form: form.to_vec(), arguments: session.asked_arguments.clone(), settings }
 }
 
 /// Every setting that changes what expressions mean. Taken apart in full: a new one breaks the build here.

@@ -354,6 +354,33 @@ fn flakes_are_remembered_by_their_trees() {
 }
 
 #[test]
+fn expressions_on_the_command_line_are_seen_from_the_current_directory() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let cache = scratch.path().join("cache");
+    std::fs::write(scratch.path().join("main.nix"), "{ x ? 0 }: { r = x; }").expect("written");
+    let main = scratch.path().join("main.nix").to_string_lossy().into_owned();
+    for name in ["a", "b"] {
+        std::fs::create_dir(scratch.path().join(name)).expect("made");
+        std::fs::write(scratch.path().join(name).join("v.nix"), format!("\"{name}\"")).expect("written");
+    }
+    let lines: [&[&str]; 4] = [
+        &["instantiate", "--eval", &main, "-A", "r", "--arg", "x", "import ./v.nix"],
+        &["instantiate", "--eval", "-E", "import ./v.nix"],
+        &["eval", "-f", &main, "r", "--apply", "x: import ./v.nix"],
+        &["instantiate", "--eval", "-E", "import <v.nix>", "-I", "."],
+    ];
+    for line in lines {
+        for _ in 0..2 {
+            for name in ["a", "b"] {
+                let (text, _) = counted(&cache, &scratch.path().join(name), line);
+                assert_eq!(text, format!("\"{name}\""), "{line:?}");
+            }
+        }
+        assert!(counted(&cache, &scratch.path().join("a"), line).1, "{line:?}");
+    }
+}
+
+#[test]
 fn a_cache_of_another_version_is_left_alone() {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     let cache = scratch.path().join("cache");

@@ -173,7 +173,7 @@ impl Typed {
         let recalled = match (&session.memory, entry) {
             // What is written to files is no answer to be remembered.
             (Some(memory), Some((entry, attribute))) if self.write_to.is_none() => {
-                memory.recall(&question::ask(session, entry, &attribute, &self.form()), false)
+                memory.recall(&question::ask(session, entry, &attribute, &self.form(), self.apply.is_some()), false)
             }
             _ => Recalled::Unknown(None),
         };

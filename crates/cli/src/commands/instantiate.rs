@@ -204,7 +204,7 @@ impl Command<'_> {
         let session = self.session;
         let recalled = match &session.memory {
             Some(memory) if self.is_remembered() => {
-                let asked = question::ask(session, input.entry(), path, &self.form(input));
+                let asked = question::ask(session, input.entry(), path, &self.form(input), false);
                 memory.recall(&asked, self.writes())
             }
             _ => Recalled::Unknown(None),

@@ -81,6 +81,8 @@ impl Fetcher {
         if which == UseRegistries::No {
             return Ok((current, dir));
         }
+        // Registries are edited and downloaded: what they say today is for today.
+        self.observe(&format!("registry:{}", input.show()), None, false, false);
         for _ in 0..100 {
             let Some(entry) = self.entry_for(&current, which)? else {
                 if !current.is_direct() {

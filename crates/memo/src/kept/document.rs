@@ -18,16 +18,19 @@ pub fn digest_key(text: &[u8], format: DocumentFormat, names: &[impl AsRef<[u8]>
         }
         DocumentFormat::Toml => {
             let document = toml::Value::Table(toml::parse(text).ok()?);
-            let inner = |part, name: &_| match part {
-                &toml::Value::Table(ref table) => table.entries.get(AsRef::<[u8]>::as_ref(name)),
-                _ => None,
-            };
-            if let Some(part) = names.iter().try_fold(&document, inner) {
+            if let Some(part) = names.iter().try_fold(&document, |part, name| toml_entry(part, name.as_ref())) {
                 write_toml(part, &mut found);
             }
         }
     }
     Some(Digest(blake3::derive_key("firn memo 2026-11 document key", &found.finish())))
+}
+
+fn toml_entry<'t>(part: &'t toml::Value, name: &[u8]) -> Option<&'t toml::Value> {
+    match part {
+        toml::Value::Table(table) => table.entries.get(name),
+        _ => None,
+    }
 }
 
 fn write_json(part: &Tree, writer: &mut Writer) {

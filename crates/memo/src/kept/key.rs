@@ -36,6 +36,9 @@ pub enum Argument {
 pub struct Asked {
     /// Where evaluation begins.
     pub entry: Entry,
+    /// The directory that other expressions of the command line (arguments, functions to apply) are seen from, if there
+    /// are any.
+    pub base: Option<AbsPath>,
     /// The attribute path.
     pub attribute: Vec<u8>,
     /// What is done with the value: how it is printed, or that it is instantiated.
@@ -58,9 +61,9 @@ pub struct Key {
 impl Key {
     /// The key of a question.
     pub fn new(asked: &Asked, roles: &Roles) -> Key {
-        let Asked { entry, attribute, form, arguments, settings } = asked;
+        let Asked { entry, base, attribute, form, arguments, settings } = asked;
         let mut writer = Writer::new();
-        writer.array(7).unsigned(EPOCH).text(env!("CARGO_PKG_VERSION"));
+        writer.array(8).unsigned(EPOCH).text(env!("CARGO_PKG_VERSION"));
         let place = |writer: &mut Writer, path: &AbsPath| {
             let (role, rest) = roles.place(path);
             writer.text(role).bytes(rest);
@@ -77,6 +80,13 @@ impl Key {
             Entry::Flake(fingerprint) => {
                 writer.array(2).unsigned(2).bytes(fingerprint);
             }
+        }
+        match base {
+            Some(path) => {
+                writer.array(2);
+                place(&mut writer, path);
+            }
+            None => _ = writer.null(),
         }
         writer.bytes(attribute).bytes(form).array(arguments.len());
         for (name, argument) in arguments {

@@ -171,9 +171,11 @@ impl Tables {
 pub fn is_storable(observation: &Observation) -> bool {
     match &observation.question {
         Question::Time | Question::Output(..) | Question::System | Question::Setting(_) => false,
-        // A locked tree is what its reference says; a fetch that failed may succeed tomorrow.
-        Question::Tree(_) => {
-            observation.durability == Durability::High && observation.digest != Observation::digest_bytes(None)
+        // A locked tree is what its reference says; a fetch that failed may succeed tomorrow, and a directory that no
+        // longer has the hash it was locked with is an error.
+        Question::Tree(reference) => {
+            !reference.starts_with(b"path:")
+                && observation.durability == Durability::High && observation.digest != Observation::digest_bytes(None)
         }
         Question::SearchPath(..) => observation.durability != Durability::Low,
         _ => true,
