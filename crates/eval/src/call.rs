@@ -186,7 +186,7 @@ impl Machine {
     /// Evaluates an argument that the function forces first. An error stays in the cell and sets `failed`: the function
     /// will not get to the arguments it forces later, so those must not be evaluated early.
     #[inline]
-    fn evaluate_early(&self, arg: &'static Expr, frame: Frame<'_>, failed: &mut bool) -> Result<Value> {
+    pub(crate) fn evaluate_early(&self, arg: &'static Expr, frame: Frame<'_>, failed: &mut bool) -> Result<Value> {
         if let Expr::Suspend(node) = arg {
             return match self.run_now(node, frame) {
                 Ok(value) => Ok(own_cell(value)),

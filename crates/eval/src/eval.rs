@@ -132,7 +132,12 @@ impl Machine {
 
     #[inline(never)]
     fn let_in(&self, node: &'static firn_ir::Let<Value>, frame: Frame<'_>) -> Result<Value> {
-        self.bind(node.bindings, frame);
+        if !node.bindings.is_empty() {
+            self.bind(node.bindings, frame);
+        }
+        if let Some(Binding { slot, value }) = &node.early {
+            frame.set(*slot, self.evaluate_early(value, frame, &mut false)?);
+        }
         self.eval(&node.body, frame)
     }
 

@@ -235,9 +235,10 @@ impl<V: Copy> Writer<'_, V> {
                 self.number(args.len() as u64);
                 args.iter().for_each(|arg| self.expr(arg));
             }
-            Expr::Let(Let { bindings, body }) => {
+            Expr::Let(Let { bindings, early, body }) => {
                 self.tag(13);
                 self.bindings(bindings);
+                self.bindings(early.as_slice());
                 self.expr(body);
             }
             Expr::With(With { slot, scope, body }) => {

@@ -430,6 +430,8 @@ pub struct Call<V: 'static> {
 pub struct Let<V: 'static> {
     /// Sources of `inherit (…)` and then the bindings.
     pub bindings: &'static [Binding<V>],
+    /// A binding that the body forces first and no other one sees: it is evaluated at once, after the others are bound.
+    pub early: Option<Binding<V>>,
     /// Strict.
     pub body: Expr<V>,
 }

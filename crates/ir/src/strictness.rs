@@ -1,26 +1,45 @@
-//! Which arguments a function forces first.
+//! Which arguments a function forces first, and which binding a `let` does.
 //!
 //! When the body's first observable act is to force argument `i`, the caller may evaluate the argument before the
 //! call instead of suspending it: nothing can be told apart, provided an error is kept in the cell and raised only
 //! when the body forces it. The analysis lists such arguments in the order in which the body forces them.
 
-use crate::expr::{BinaryOp, Expr};
+use crate::expr::{BinaryOp, Binding, Expr, Var};
 use crate::lower::Literals;
+use std::ops::Range;
 
 /// Arguments among the first `arity` slots that `body` forces first, in order.
 pub(crate) fn forced_first<L: Literals>(body: &Expr<L::Value>, arity: usize, literals: &L) -> Vec<u8> {
     let mut found = Vec::new();
-    walk(body, arity.min(8) as u32, literals, &mut found);
-    found
+    walk(body, &(0..arity.min(8) as u32), literals, &mut found);
+    found.into_iter().map(|slot| slot as u8).collect()
+}
+
+/// The place among the bindings of the one that the body of their `let` forces first, if it is suspended and neither
+/// another nor itself sees it.
+pub(crate) fn forced_binding<L: Literals>(body: &Expr<L::Value>, bindings: &[Binding<L::Value>], literals: &L) -> Option<usize> {
+    let slots = bindings.iter().map(|b| b.slot).min()?..bindings.iter().map(|b| b.slot).max()? + 1;
+    let mut found = Vec::new();
+    walk(body, &slots, literals, &mut found);
+    let slot = *found.first()?;
+    let sees = |binding: &Binding<L::Value>| match &binding.value {
+        Expr::Suspend(node) => node.body.captures.contains(&Var::local(slot)),
+        Expr::Lambda(lambda) => lambda.body.captures.contains(&Var::local(slot)),
+        Expr::Local(from, _) => *from == slot,
+        _ => false,
+    };
+    let index = bindings.iter().position(|binding| binding.slot == slot)?;
+    let fits = matches!(bindings[index].value, Expr::Suspend(_)) && !bindings.iter().any(sees);
+    fits.then_some(index)
 }
 
 /// Lists what is forced; true when nothing else than forcing arguments happened and the next operand may be looked at.
-fn walk<L: Literals>(expr: &Expr<L::Value>, arity: u32, literals: &L, found: &mut Vec<u8>) -> bool {
+fn walk<L: Literals>(expr: &Expr<L::Value>, slots: &Range<u32>, literals: &L, found: &mut Vec<u32>) -> bool {
     match expr {
         Expr::Const(_) => true,
-        Expr::Local(slot, _) if *slot < arity => {
-            if !found.contains(&(*slot as u8)) {
-                found.push(*slot as u8);
+        Expr::Local(slot, _) if slots.contains(slot) => {
+            if !found.contains(slot) {
+                found.push(*slot);
             }
             true
         }
@@ -28,61 +47,61 @@ fn walk<L: Literals>(expr: &Expr<L::Value>, arity: u32, literals: &L, found: &mu
             use BinaryOp as B;
             match op {
                 B::Sub | B::Mul | B::Div | B::Less | B::GreaterEq | B::Eq | B::NEq => {
-                    let _ = walk(&operands.left, arity, literals, found)
-                        && walk(&operands.right, arity, literals, found);
+                    let _ = walk(&operands.left, slots, literals, found)
+                        && walk(&operands.right, slots, literals, found);
                 }
                 // NIX: `a > b` is `__lessThan b a`, and `//` evaluates its right operand first.
                 B::Greater | B::LessEq => {
-                    let _ = walk(&operands.right, arity, literals, found)
-                        && walk(&operands.left, arity, literals, found);
+                    let _ = walk(&operands.right, slots, literals, found)
+                        && walk(&operands.left, slots, literals, found);
                 }
                 B::Update => {
-                    walk(&operands.right, arity, literals, found);
+                    walk(&operands.right, slots, literals, found);
                 }
                 B::And | B::Or | B::Impl | B::Add | B::ConcatLists => {
-                    walk(&operands.left, arity, literals, found);
+                    walk(&operands.left, slots, literals, found);
                 }
             }
             false
         }
-        Expr::If(node) => first(&node.cond, arity, literals, found),
-        Expr::Assert(node) => first(&node.cond, arity, literals, found),
-        Expr::Not(node) => first(&node.operand, arity, literals, found),
-        Expr::SelectName(node) => first(&node.base, arity, literals, found),
-        Expr::Select(node) => first(&node.base, arity, literals, found),
-        Expr::HasAttr(node) => first(&node.base, arity, literals, found),
-        Expr::Concat(node) => node.parts.first().is_some_and(|(part, _)| first(part, arity, literals, found)),
-        Expr::Sum(node) => first(&node.first, arity, literals, found),
-        Expr::Let(node) => walk(&node.body, arity, literals, found),
-        Expr::With(node) => walk(&node.body, arity, literals, found),
+        Expr::If(node) => first(&node.cond, slots, literals, found),
+        Expr::Assert(node) => first(&node.cond, slots, literals, found),
+        Expr::Not(node) => first(&node.operand, slots, literals, found),
+        Expr::SelectName(node) => first(&node.base, slots, literals, found),
+        Expr::Select(node) => first(&node.base, slots, literals, found),
+        Expr::HasAttr(node) => first(&node.base, slots, literals, found),
+        Expr::Concat(node) => node.parts.first().is_some_and(|(part, _)| first(part, slots, literals, found)),
+        Expr::Sum(node) => first(&node.first, slots, literals, found),
+        Expr::Let(node) => walk(&node.body, slots, literals, found),
+        Expr::With(node) => walk(&node.body, slots, literals, found),
         Expr::Call(node) => {
             if let Expr::Const(function) = node.fun {
                 let (takes, strict) = literals.strict_args(function);
                 for (i, arg) in node.args.iter().enumerate() {
-                    if takes != node.args.len() || strict & 1 << i == 0 || !walk_delayed(arg, arity, found) {
+                    if takes != node.args.len() || strict & 1 << i == 0 || !walk_delayed(arg, slots, found) {
                         break;
                     }
                 }
                 return false;
             }
-            first(&node.fun, arity, literals, found)
+            first(&node.fun, slots, literals, found)
         }
-        Expr::Deep(inner) => walk(inner, arity, literals, found),
+        Expr::Deep(inner) => walk(inner, slots, literals, found),
         _ => false,
     }
 }
 
-fn first<L: Literals>(expr: &Expr<L::Value>, arity: u32, literals: &L, found: &mut Vec<u8>) -> bool {
-    walk(expr, arity, literals, found);
+fn first<L: Literals>(expr: &Expr<L::Value>, slots: &Range<u32>, literals: &L, found: &mut Vec<u32>) -> bool {
+    walk(expr, slots, literals, found);
     false
 }
 
-fn walk_delayed<V: Copy>(arg: &Expr<V>, arity: u32, found: &mut Vec<u8>) -> bool {
+fn walk_delayed<V: Copy>(arg: &Expr<V>, slots: &Range<u32>, found: &mut Vec<u32>) -> bool {
     match arg {
         Expr::Const(_) => true,
-        Expr::Local(slot, _) if *slot < arity => {
-            if !found.contains(&(*slot as u8)) {
-                found.push(*slot as u8);
+        Expr::Local(slot, _) if slots.contains(slot) => {
+            if !found.contains(slot) {
+                found.push(*slot);
             }
             true
         }

@@ -10,6 +10,7 @@ use crate::expr::*;
 use crate::lower::{Literals, LowerError};
 use crate::scope::Binder;
 use crate::shape::Shape;
+use crate::strictness;
 use firn_source::{Pos, Symbol};
 use firn_syntax::ast::{self, AttrDef, AttrValue, AttrsId, ExprId};
 use std::ops::Range;
@@ -137,7 +138,8 @@ impl<L: Literals> Lowering<'_, L> {
         let body = self.strict(body)?;
         self.scopes.unbind(defs.len());
         self.scopes.free_from(mark);
-        Ok(Expr::Let(keep(Let { bindings: keep_all(bindings), body })))
+        let early = strictness::forced_binding(&body, &bindings, self.literals).map(|i| bindings.remove(i));
+        Ok(Expr::Let(keep(Let { bindings: keep_all(bindings), early, body })))
     }
 
     pub(super) fn attrs(&mut self, id: AttrsId) -> Lowered<L::Value> {
