@@ -11,30 +11,30 @@ use std::path::PathBuf;
 /// How much is remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoMode {
-    /// Nothing.
+    /// Nothing. The default: what is remembered within a run can still be told from none where positions of attributes
+    /// are asked for (`docs/memo-soundness.md`).
+    #[default]
     Off,
     /// What happened in this run.
-    #[default]
     Run,
-    /// What happened in earlier runs too.
+    /// Answers of earlier runs.
     Disk,
-    /// What happened on other machines too.
-    Shared,
-    /// As on disk, but everything remembered is evaluated as well and compared.
+    /// As within a run and on disk, but everything remembered is evaluated as well and compared.
     Shadow,
 }
 
 impl MemoMode {
     /// Whether earlier runs are remembered.
     pub fn uses_disk(self) -> bool {
-        matches!(self, MemoMode::Disk | MemoMode::Shared | MemoMode::Shadow)
+        matches!(self, MemoMode::Disk | MemoMode::Shadow)
     }
 
     /// What is remembered within the run.
     pub fn within_a_run(self) -> firn_memo::Mode {
         match self {
-            MemoMode::Off => firn_memo::Mode::Off,
-            MemoMode::Run | MemoMode::Disk | MemoMode::Shared => firn_memo::Mode::Run,
+            // What is kept for later runs was evaluated plainly.
+            MemoMode::Off | MemoMode::Disk => firn_memo::Mode::Off,
+            MemoMode::Run => firn_memo::Mode::Run,
             MemoMode::Shadow => firn_memo::Mode::Shadow,
         }
     }
@@ -74,10 +74,9 @@ pub(super) fn resolve(host: &dyn Host, flags: &Flags) -> Result<Memo, Failure> {
         Some(b"off") => MemoMode::Off,
         Some(b"run") => MemoMode::Run,
         Some(b"disk") => MemoMode::Disk,
-        Some(b"shared") => MemoMode::Shared,
         Some(b"shadow") => MemoMode::Shadow,
         Some(other) => {
-            let before = format!("{named} is one of off, run, disk, shared, shadow, not '");
+            let before = format!("{named} is one of off, run, disk, shadow, not '");
             return Err(Failure::usage(&before, other, "'"));
         }
     };
