@@ -23,14 +23,11 @@ impl Machine {
     fn force_thunk(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         let Some(claim) = thunk.claim() else { return self.force_claimed(thunk, pos) };
         Stats::bump(&self.stats.forces);
-        let work = claim.work;
         let outer = claim.begin();
-        let result = if claim.is_elsewhere(outer) {
-            self.perform_elsewhere(&claim, pos)
-        } else if self.is_stack_low() {
-            self.with_stack(|| self.perform(work, pos))
-        } else {
-            self.perform(work, pos)
+        // PERF: nearly every thunk is code of the running instance; what else there is stays out of the way.
+        let result = match claim.body() {
+            Some((body, captures)) if !claim.is_elsewhere(outer) && !self.is_stack_low() => self.run(body, captures),
+            _ => self.perform(&claim, outer, pos),
         };
         let production = Production::end(outer);
         match result {
@@ -43,6 +40,14 @@ impl Machine {
         }
     }
 
+    #[inline(never)]
+    fn perform(&self, claim: &Claim, outer: Production, pos: Pos) -> Result<Value> {
+        if claim.is_elsewhere(outer) {
+            return self.perform_elsewhere(claim, pos);
+        }
+        self.with_stack(|| self.perform_here(claim.work(), pos))
+    }
+
     /// Whether nothing is evaluated on behalf of another instance.
     #[inline]
     fn is_here(&self) -> bool {
@@ -53,13 +58,13 @@ impl Machine {
     #[inline(never)]
     fn perform_elsewhere(&self, claim: &Claim, pos: Pos) -> Result<Value> {
         self.running.borrow_mut().push(Production::current().stamp());
-        let result = self.with_stack(|| self.perform(claim.work, pos));
+        let result = self.with_stack(|| self.perform_here(claim.work(), pos));
         self.running.borrow_mut().pop();
         result
     }
 
     #[inline(always)]
-    fn perform(&self, work: Work, pos: Pos) -> Result<Value> {
+    fn perform_here(&self, work: Work, pos: Pos) -> Result<Value> {
         match work {
             Work::Run(body, captures) => self.run(body, captures),
             Work::Apply(slots) => self.apply(slots, pos),
@@ -103,7 +108,7 @@ impl Machine {
     #[cold]
     fn failed(&self, thunk: &'static Thunk, claim: Claim, production: Production, error: Box<Error>) -> Result<Value> {
         if error.kind() == ErrorKind::InfiniteRecursion {
-            self.cycle.borrow_mut().leave(thunk, claim.work);
+            self.cycle.borrow_mut().leave(thunk, claim.work());
         }
         let ahead = self.is_ahead(production.stamp());
         if ahead {

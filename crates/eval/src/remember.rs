@@ -84,7 +84,7 @@ impl Machine {
     fn build(&self, thunk: &'static Thunk) -> Option<Value> {
         let claim = thunk.claim()?;
         let outer = claim.begin();
-        let built = match claim.work {
+        let built = match claim.work() {
             Work::Run(body, captures) => self.run(body, captures).ok(),
             Work::Apply(_) | Work::Transport(..) => None,
         };

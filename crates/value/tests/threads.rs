@@ -42,7 +42,7 @@ fn a_thunk_is_claimed_once_and_then_holds_its_result() {
     assert!(matches!(thunk.state(), ThunkState::Suspended));
 
     let claim = thunk.claim().expect("a suspended thunk can be claimed");
-    let Work::Run(code, captures) = claim.work else { panic!("it is a body") };
+    let Work::Run(code, captures) = claim.work() else { panic!("it is a body") };
     assert!(std::ptr::eq(code, body));
     assert_eq!(captures.iter().map(|slot| slot.get().as_int()).collect::<Vec<_>>(), [Some(1), Some(2)]);
     assert!(matches!(thunk.state(), ThunkState::Claimed(owner) if owner == Thunk::this_thread()));
@@ -61,14 +61,14 @@ fn a_thunk_given_back_is_as_before() {
     thunk.slots_of(body)[0].set(Value::TRUE);
     thunk.claim().expect("a suspended thunk can be claimed").restore();
     let claim = thunk.claim().expect("it can be claimed again");
-    let Work::Run(code, captures) = claim.work else { panic!("it is a body") };
+    let Work::Run(code, captures) = claim.work() else { panic!("it is a body") };
     assert!(std::ptr::eq(code, body) && captures[0].get() == Value::TRUE);
 
     let application = Thunk::apply(Value::primop(&ID), &[Value::int(1), Value::int(2)]).as_thunk().expect("a thunk");
     assert!(application.is_application());
     application.claim().expect("an application can be claimed").restore();
     let claim = application.claim().expect("it can be claimed again");
-    let Work::Apply(slots) = claim.work else { panic!("it is an application") };
+    let Work::Apply(slots) = claim.work() else { panic!("it is an application") };
     assert!(matches!(slots[0].get().as_function(), Some(Function::Primop(_))));
     assert_eq!(slots[1..].iter().map(|slot| slot.get().as_int()).collect::<Vec<_>>(), [Some(1), Some(2)]);
 }
@@ -113,7 +113,7 @@ fn threads_share_thunks_and_each_is_forced_once() {
         let thunk = cell.as_thunk().expect("a thunk");
         loop {
             if let Some(claim) = thunk.claim()
-                && let Work::Apply(slots) = claim.work
+                && let Work::Apply(slots) = claim.work()
             {
                 forced.fetch_add(1, Ordering::Relaxed);
                 // The result is an object made by this thread and read by all.

@@ -255,15 +255,9 @@ impl Thunk {
     #[inline]
     pub fn claim(&'static self) -> Option<Claim> {
         let head = self.head.load();
-        let work = match header_kind(head) {
-            kind::SUSPENDED => {
-                let body = body_at(header_address(head));
-                Work::Run(body, self.parts(head, body.captures.len()))
-            }
-            kind::APPLY => Work::Apply(self.parts(head, header_count(head) as usize)),
-            kind::TRANSPORT => self.transported(head),
-            _ => return None,
-        };
+        if !matches!(header_kind(head), kind::SUSPENDED | kind::APPLY | kind::TRANSPORT) {
+            return None;
+        }
         let shared = SHARED.load(Ordering::Relaxed);
         if shared {
             perturb::perhaps_yield();
@@ -271,7 +265,7 @@ impl Thunk {
         if !self.head.claim(head, Thunk::this_thread(), shared) {
             return None;
         }
-        Some(Claim { thunk: self, head, work })
+        Some(Claim { thunk: self, head })
     }
 
     #[cold]
@@ -394,11 +388,29 @@ impl Thunk {
 pub struct Claim {
     thunk: &'static Thunk,
     head: u64,
-    /// What is to be done.
-    pub work: Work,
 }
 
 impl Claim {
+    /// The code and captures of a thunk that has such: what nearly every thunk has to do.
+    // PERF: a claim is two words and says what to do when asked; carrying it along cost a tenth of forcing.
+    #[inline]
+    pub fn body(&self) -> Option<(&'static Body, &'static [Slot])> {
+        (header_kind(self.head) == kind::SUSPENDED).then(|| {
+            let body = body_at(header_address(self.head));
+            (body, self.thunk.parts(self.head, body.captures.len()))
+        })
+    }
+
+    /// What is to be done.
+    #[inline]
+    pub fn work(&self) -> Work {
+        match (self.body(), header_kind(self.head)) {
+            (Some((body, captures)), _) => Work::Run(body, captures),
+            (None, kind::APPLY) => Work::Apply(self.thunk.parts(self.head, header_count(self.head) as usize)),
+            (None, _) => self.thunk.transported(self.head),
+        }
+    }
+
     /// Begins the production of the thunk's value, in its own instance.
     #[inline]
     pub fn begin(&self) -> Production {
