@@ -7,6 +7,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 fn machine() -> Machine {
+    // Tests run on threads, and one of them evaluates on several.
+    firn_value::single_threaded(false);
     let mut shared = Shared::new(Settings::default(), Arc::new(MemoryHost::new(MemoryWorld::new())));
     firn_builtins::install(&mut shared);
     Machine::new(Arc::new(shared))
