@@ -132,6 +132,9 @@ fn dispatch(invocation: &mut Invocation, words: Words) -> Result<(), Failure> {
     }
 }
 
+/// A command, given what follows its name and the flags before it.
+type Run = fn(&mut Invocation, Words, Flags) -> Result<(), Failure>;
+
 /// Reads flags up to the command's name.
 fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure> {
     let mut flags = invocation.flags();
@@ -147,61 +150,33 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
                 continue;
             }
         };
-        return match (&name[..], invocation.tool) {
-            (b"instantiate", None) => {
-                firn_memo::doubt::can_begin_again(true);
-                invocation.called.extend_from_slice(b" instantiate");
-                instantiate::run(invocation, words, flags)
-            }
-            (b"compare", None) => {
-                invocation.called.extend_from_slice(b" compare");
-                compare::run(invocation, words, flags)
-            }
-            (b"jobs", None) => {
-                invocation.called.extend_from_slice(b" jobs");
-                jobs::run(invocation, words, flags)
-            }
-            (b"cache", None) => {
-                invocation.called.extend_from_slice(b" cache");
-                cache::run(invocation, words, flags)
-            }
-            (b"eval", _) => {
-                firn_memo::doubt::can_begin_again(true);
-                eval::run(invocation, words, flags)
-            }
-            (b"profile", None) => {
-                invocation.called.extend_from_slice(b" profile");
-                profile::run(invocation, words, flags)
-            }
-            (b"graph", None) => {
-                invocation.called.extend_from_slice(b" graph");
-                graph::run(invocation, words, flags)
-            }
-            (b"doctor", None) => {
-                invocation.called.extend_from_slice(b" doctor");
-                doctor::run(invocation, words, flags)
-            }
-            (b"completions", None) => {
-                invocation.called.extend_from_slice(b" completions");
-                completions::run(invocation, words)
-            }
-            (b"man", None) => {
-                invocation.called.extend_from_slice(b" man");
-                manual::run(invocation, words)
-            }
-            (b"repl", _) => {
-                invocation.called.extend_from_slice(b" repl");
+        let run: Run = match (&name[..], invocation.tool) {
+            (b"instantiate", None) => instantiate::run,
+            (b"compare", None) => compare::run,
+            (b"jobs", None) => jobs::run,
+            (b"cache", None) => cache::run,
+            (b"profile", None) => profile::run,
+            (b"graph", None) => graph::run,
+            (b"doctor", None) => doctor::run,
+            (b"completions", None) => |invocation, words, _| completions::run(invocation, words),
+            (b"man", None) => |invocation, words, _| manual::run(invocation, words),
+            (b"repl", _) => |invocation, words, mut flags| {
                 // It shows which parts of values are evaluated, and cannot begin again.
                 flags.without_memo = true;
                 repl::run(invocation, words, flags)
+            },
+            (b"flake", _) => flake::run,
+            (b"eval", _) => {
+                firn_memo::doubt::can_begin_again(true);
+                return eval::run(invocation, words, flags);
             }
-            (b"flake", _) => {
-                invocation.called.extend_from_slice(b" flake");
-                flake::run(invocation, words, flags)
-            }
-            (b"help", _) => help::topic(invocation, words),
-            _ => Err(Failure::usage("'", &name, "' is not a recognised command")),
+            (b"help", _) => return help::topic(invocation, words),
+            _ => return Err(Failure::usage("'", &name, "' is not a recognised command")),
         };
+        firn_memo::doubt::can_begin_again(name == b"instantiate");
+        invocation.called.push(b' ');
+        invocation.called.extend_from_slice(&name);
+        return run(invocation, words, flags);
     }
     if invocation.tool.is_none() {
         return help::overview(invocation);
