@@ -109,6 +109,16 @@ impl Reading<'_> {
         found
     }
 
+    /// All records, those of one question together.
+    pub fn all_records(&self) -> Vec<(Vec<u8>, Record)> {
+        let Ok(entries) = self.disk.environment.records.iter(&self.txn) else { return Vec::new() };
+        let opened = |(key, sealed): (&[u8], &[u8])| {
+            let record = Record::decode(self.open(0, key, sealed)?).ok()?;
+            key.starts_with(&firn_memo::kept::Key::digest(&record.question).0).then(|| (key.to_vec(), record))
+        };
+        entries.map_while(Result::ok).filter_map(opened).collect()
+    }
+
     fn found(&self, key: &[u8], sealed: &[u8]) -> Option<Found> {
         let record = Record::decode(self.open(0, key, sealed)?).ok()?;
         let result = match &record.result {

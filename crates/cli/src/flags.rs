@@ -66,6 +66,8 @@ pub struct Flags {
     pub override_flakes: Vec<[Vec<u8>; 2]>,
     /// The command asks whole questions, whose answers can be remembered.
     pub keeps_answers: bool,
+    /// Answers are kept however little time they took.
+    pub keeps_cheap_answers: bool,
     /// `--memo`.
     pub memo: Option<Vec<u8>>,
     /// Features that flags of settings need.

@@ -11,6 +11,7 @@ pub mod installable;
 pub mod lock_flags;
 pub mod log;
 pub mod memory;
+pub mod observed;
 pub mod output;
 pub mod profile;
 pub mod program;

@@ -8,6 +8,10 @@
 //! 4. What was printed on the way is kept and printed again. In a run with several questions that cannot be told apart by
 //!    question, so an answer that printed something is neither kept nor given there.
 
+mod history;
+
+pub use history::Remembered;
+
 use crate::log::Log;
 use crate::settings::Resolved;
 use firn_cache::{Answer, Batch, Disk, Found, Reading, Writer};

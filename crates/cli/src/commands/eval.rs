@@ -1,37 +1,29 @@
 //! `firn eval`, which is `nix eval`: the value of an expression or of an attribute of it, printed for people or programs.
 
-use super::instantiate::Input;
+use super::subject::{Named, Subject};
 use super::{help, render};
 use crate::arguments::{Word, Words};
 use crate::failure::Failure;
 use crate::flags::Flags;
-use crate::installable::Opening;
-use crate::lock_flags::TypedLocks;
 use crate::memory::{Recalled, as_texts, texts};
 use crate::program::Invocation;
-use crate::question;
 use crate::session::Session;
-use crate::settings::{self, host_failure};
+use crate::settings::host_failure;
 use crate::statistics;
 use firn_eval::{Coercion, Error, ErrorKind, PrintOptions, colored, try_print_value};
 use firn_host::AbsPath;
-use firn_memo::kept::Entry;
 use firn_source::{Pos, Symbol};
 use firn_value::Value;
 use std::io::IsTerminal;
 
 /// The command line as typed.
 #[derive(Debug, Default)]
-struct Typed {
-    file: Option<Vec<u8>>,
-    expression: Option<Vec<u8>>,
-    installable: Option<Vec<u8>>,
-    apply: Option<Vec<u8>>,
+pub(super) struct Typed {
+    pub named: Named,
     write_to: Option<Vec<u8>>,
     raw: bool,
     json: bool,
     pretty: Option<bool>,
-    locks: TypedLocks,
 }
 
 /// Runs the command.
@@ -39,10 +31,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let mut typed = Typed::default();
     while let Some(word) = words.next_word() {
         match word {
-            Word::Argument(installable) if typed.installable.is_none() => typed.installable = Some(installable),
-            Word::Argument(other) => {
-                return Err(Failure::usage("unexpected argument '", &other, "'"));
-            }
+            Word::Argument(word) => typed.named.take(word)?,
             Word::Flag(flag) if flag == b"--help" => return help::show(invocation, "eval"),
             Word::Flag(flag) if flag == b"--version" => return help::version(invocation),
             Word::Flag(flag) => {
@@ -55,102 +44,40 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     }
     invocation.log.set_verbosity(flags.verbosity);
     flags.keeps_answers = typed.write_to.is_none();
-    if typed.file.is_some() && typed.expression.is_some() {
-        return Err(Failure::Usage(b"'--file' and '--expr' are exclusive".to_vec()));
-    }
-    if typed.raw && typed.json {
-        return Err(Failure::Usage(b"--raw and --json are mutually exclusive".to_vec()));
-    }
-    if typed.file.is_none() && typed.expression.is_none() {
-        let named = typed.installable.clone().unwrap_or_else(|| b".".to_vec());
-        let opening = Opening { flags: &mut flags, locks: &typed.locks, allow_missing: false };
-        let mut opened = opening.open(invocation, &named)?;
-        opened.session.evaluate_ahead(&flags)?;
-        let entry = question::flake(&opened.flake).map(|entry| (entry, opened.fragment.clone().into_bytes()));
-        let value = || Ok((typed.applied(&opened.session, opened.value()?)?, Pos::NONE));
-        return typed.finish(invocation, &opened.session, entry, value);
-    }
-    let log = invocation.log.clone();
-    // NIX: an expression on the command line is evaluated purely, a file is not.
-    let resolved = settings::resolve(&*invocation.host, &flags, typed.file.is_none(), &|text| log.warn(text))?;
-    if typed.file.is_some() && resolved.pure_by_name && resolved.eval.pure_eval {
-        return Err(Failure::Usage(b"'--file' is not compatible with '--pure-eval'".to_vec()));
-    }
-    let mut session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
-    session.evaluate_ahead(&flags)?;
-    let input = typed.input(&session)?;
-    let entry = (input.entry(), typed.installable.clone().unwrap_or_default());
-    typed.finish(invocation, &session, Some(entry), || typed.value(&session, &input))
+    typed.check()?;
+    let subject = typed.named.open(invocation, &mut flags)?;
+    typed.finish(invocation, &subject)
 }
 
 impl Typed {
-    fn read(&mut self, flag: &[u8], words: &mut Words, flags: &mut Flags) -> Result<bool, Failure> {
-        let one = |words: &mut Words| words.values::<1>(flag).map(|[value]| Some(value));
+    /// Reads a flag; whether it is one of this command.
+    pub fn read(&mut self, flag: &[u8], words: &mut Words, flags: &mut Flags) -> Result<bool, Failure> {
         match flag {
-            b"--file" | b"-f" => self.file = one(words)?,
-            b"--expr" => self.expression = one(words)?,
-            b"--apply" => self.apply = one(words)?,
-            b"--write-to" => self.write_to = one(words)?,
+            b"--write-to" => self.write_to = words.values::<1>(flag).map(|[path]| Some(path))?,
             b"--raw" => self.raw = true,
             b"--json" => self.json = true,
             b"--pretty" => self.pretty = Some(true),
             b"--no-pretty" => self.pretty = Some(false),
-            b"--read-only" => flags.read_only = true,
-            b"--offline" | b"--no-net" => flags.offline = true,
-            b"--refresh" => flags.refresh = true,
-            b"--print-build-logs" | b"-L" | b"--repair" | b"--debugger" => {}
-            _ => return self.locks.read(flag, words),
+            _ => return self.named.read(flag, words, flags),
         }
         Ok(true)
     }
 
-    /// What the command line names.
-    fn input(&self, session: &Session) -> Result<Input, Failure> {
-        Ok(match (&self.file, &self.expression) {
-            (Some(file), _) if file == b"-" => {
-                let (text, base) = session.stdin()?;
-                Input::Stdin(text, base)
-            }
-            (Some(file), _) => Input::File(session.file_argument(file)?),
-            (None, Some(text)) => Input::Expression(text.clone(), session.here()?),
-            (None, None) => Input::Expression(b"{ }".to_vec(), session.here()?),
-        })
-    }
-
-    /// The value that the command line names, and where it was defined.
-    fn value(&self, session: &Session, input: &Input) -> Result<(Value, Pos), Failure> {
-        match input {
-            Input::File(path) => self.selected(session, session.machine.import(path, Pos::NONE)?),
-            other => self.selected(session, session.evaluate(other.register(session)?)?),
+    /// Refuses what does not go together.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.named.file.is_some() && self.named.expression.is_some() {
+            return Err(Failure::Usage(b"'--file' and '--expr' are exclusive".to_vec()));
         }
+        if self.raw && self.json {
+            return Err(Failure::Usage(b"--raw and --json are mutually exclusive".to_vec()));
+        }
+        Ok(())
     }
 
-    fn selected(&self, session: &Session, root: Value) -> Result<(Value, Pos), Failure> {
-        let machine = &session.machine;
-        // What follows `^` names outputs, which do not change the value.
-        let path = self.installable.as_deref().unwrap_or_default().split(|&b| b == b'^').next().unwrap_or_default();
-        let path = if path == b"." { b"" } else { path };
-        let (cell, pos) = machine.find_along(path, session.arguments, root)?;
-        let value = machine.force(cell, pos)?;
-        Ok((self.applied(session, value)?, pos))
-    }
-
-    /// The value, or what `--apply` makes of it.
-    fn applied(&self, session: &Session, value: Value) -> Result<Value, Failure> {
-        let Some(text) = &self.apply else { return Ok(value) };
-        let function = session.evaluate(session.expression(text)?)?;
-        Ok(session.machine.call(function, &[value], Pos::NONE)?)
-    }
-
-    /// Prints the answer, which `value` finds unless it is remembered, and ends the run.
-    fn finish(
-        &self,
-        invocation: &mut Invocation,
-        session: &Session,
-        entry: Option<(Entry, Vec<u8>)>,
-        value: impl FnOnce() -> Result<(Value, Pos), Failure>,
-    ) -> Result<(), Failure> {
-        let printed = self.answer(invocation, session, entry, value);
+    /// Prints the answer, and ends the run.
+    fn finish(&self, invocation: &mut Invocation, subject: &Subject) -> Result<(), Failure> {
+        let session = subject.session();
+        let printed = self.answer(invocation, subject);
         if let (Err(Failure::Error(error)), None) = (&printed, invocation.tool)
             && error.kind() == ErrorKind::InfiniteRecursion
             && session.resolved.eval.show_trace
@@ -163,17 +90,13 @@ impl Typed {
         statistics::print(session, &*invocation.host, &invocation.log)
     }
 
-    fn answer(
-        &self,
-        invocation: &mut Invocation,
-        session: &Session,
-        entry: Option<(Entry, Vec<u8>)>,
-        value: impl FnOnce() -> Result<(Value, Pos), Failure>,
-    ) -> Result<(), Failure> {
-        let recalled = match (&session.memory, entry) {
+    fn answer(&self, invocation: &mut Invocation, subject: &Subject) -> Result<(), Failure> {
+        let session = subject.session();
+        let recalled = match &session.memory {
             // What is written to files is no answer to be remembered.
-            (Some(memory), Some((entry, attribute))) if self.write_to.is_none() => {
-                memory.recall(&question::ask(session, entry, &attribute, &self.form(), self.apply.is_some()), false)
+            Some(memory) if self.write_to.is_none() => {
+                let asked = self.named.asked(subject, &self.form());
+                asked.map_or(Recalled::Unknown(None), |asked| memory.recall(&asked, false))
             }
             _ => Recalled::Unknown(None),
         };
@@ -183,7 +106,7 @@ impl Typed {
             }
             Recalled::Unknown(pending) => pending,
         };
-        let (value, pos) = value()?;
+        let (value, pos) = self.named.value(subject)?;
         let text = self.print(session, value, pos)?;
         if let Some(memory) = &session.memory {
             memory.keep(pending, texts(std::slice::from_ref(&text)), Vec::new());
@@ -192,10 +115,10 @@ impl Typed {
     }
 
     /// How the answer is printed, in words.
-    fn form(&self) -> Vec<u8> {
-        let stdin = self.file.as_deref() == Some(b"-");
+    pub fn form(&self) -> Vec<u8> {
+        let stdin = self.named.file.as_deref() == Some(b"-");
         let words = format!("eval raw={} json={} pretty={} stdin={stdin} ", self.raw, self.json, self.is_pretty());
-        let apply = self.apply.as_ref().map_or_else(Vec::new, |text| [b"apply ", &text[..]].concat());
+        let apply = self.named.apply.as_ref().map_or_else(Vec::new, |text| [b"apply ", &text[..]].concat());
         [words.into_bytes(), apply].concat()
     }
 
@@ -204,7 +127,7 @@ impl Typed {
     }
 
     /// What is printed; nothing where it is written to files instead.
-    fn print(&self, session: &Session, value: Value, pos: Pos) -> Result<Vec<u8>, Failure> {
+    pub fn print(&self, session: &Session, value: Value, pos: Pos) -> Result<Vec<u8>, Failure> {
         let machine = &session.machine;
         if let Some(path) = &self.write_to {
             let path = session.here()?.join(path).map_err(host_failure)?;

@@ -21,6 +21,7 @@ Commands:
   jobs          print a line of JSON for every derivation in a set, as nix-eval-jobs does
   repl          evaluate expressions as you type them, as nix repl does
   profile       run eval or instantiate and tell where its time went
+  why           tell what an answer rests on, and what changed since earlier answers
   graph         draw what a result depends on: files, variables, derivations
   compare       show where derivations differ from those that a list names
   flake         tell about a flake: metadata, show, lock, update
@@ -329,6 +330,7 @@ pub(crate) const TOPICS: &[(&str, &str)] = &[
     ("jobs", JOBS),
     ("repl", REPL),
     ("profile", PROFILE),
+    ("why", super::why::HELP),
     ("graph", GRAPH),
     ("compare", COMPARE),
     ("flake", FLAKE),

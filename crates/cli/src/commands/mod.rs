@@ -15,3 +15,5 @@ pub mod manual;
 pub mod profile;
 mod render;
 pub mod repl;
+mod subject;
+pub mod why;

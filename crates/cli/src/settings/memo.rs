@@ -92,6 +92,6 @@ pub(super) fn resolve(host: &dyn Host, flags: &Flags) -> Result<Memo, Failure> {
         keeps_answers: flags.keeps_answers && mode.uses_disk(),
         dir: named.or_else(|| home.map(|home| home.join("firn/memo"))),
         limit: number("FIRN_CACHE_SIZE")?.map_or(LIMIT, |megabytes| megabytes.saturating_mul(1 << 20)),
-        least: number("FIRN_MEMO_LEAST")?,
+        least: if flags.keeps_cheap_answers { Some(0) } else { number("FIRN_MEMO_LEAST")? },
     })
 }

@@ -12,9 +12,11 @@ pub mod record;
 mod roles;
 mod sets;
 mod verify;
+mod written;
 
 pub use key::{Argument, Asked, EPOCH, Entry, Key};
 pub use record::{Record, Stored};
 pub use roles::{ENTRY, HERE, ROOT, Roles, STORE};
 pub use sets::{Encoded, NotStorable, ObservationId, SetId, Sets, is_storable};
-pub use verify::{Counts, Verifier, Witness, digest_location};
+pub use verify::{Change, Counts, Ground, Verifier, Witness, digest_location};
+pub use written::{Place, Written, WrittenEntry};

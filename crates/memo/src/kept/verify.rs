@@ -7,6 +7,10 @@
 //!    an earlier reading vouched for, and that state is old enough to tell two contents apart.
 //! 5. Whatever cannot be asked again does not hold.
 
+mod changes;
+
+pub use changes::{Change, Ground};
+
 use super::document::digest_key;
 use super::observation::Node;
 use super::roles::Roles;

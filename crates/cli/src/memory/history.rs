@@ -1,0 +1,86 @@
+//! Looking at what is remembered about a question: every answer with what it rests on, and what of that is no longer so.
+
+use super::{Memory, Pending, Witnessed};
+use firn_cache::Reading;
+use firn_host::Observation;
+use firn_memo::kept::{Asked, Change, Entry, Key, Record, Roles, Verifier, Written};
+use std::time::Instant;
+
+/// A remembered answer.
+#[derive(Clone, Debug)]
+pub struct Remembered {
+    /// The record.
+    pub record: Record,
+    /// What it rests on.
+    pub observations: Vec<Observation>,
+    /// What of that is no longer so.
+    pub changes: Vec<Change>,
+    /// How many observations are about trees that this run does not have.
+    pub elsewhere: usize,
+    /// Seconds since 1970 when it was last of use.
+    pub used: i64,
+}
+
+impl Remembered {
+    /// Whether it is still the answer.
+    pub fn holds(&self) -> bool {
+        self.changes.is_empty() && self.elsewhere == 0
+    }
+}
+
+impl Memory {
+    /// What the trees of the run are called.
+    pub fn roles(&self) -> Roles {
+        self.roles.borrow().clone()
+    }
+
+    /// The answers to a question, nearest to how things are now first.
+    pub fn history(&self, asked: &Asked) -> Vec<Remembered> {
+        let (roles, Some(reading)) = (self.roles(), self.disk.read()) else { return Vec::new() };
+        let digest = Key::new(asked, &roles).digest;
+        let found = reading.records(&digest).into_iter().map(|found| (found.record, found.used)).collect();
+        self.judge(&reading, &roles, found)
+    }
+
+    /// The same for questions about the same value that is printed in other ways.
+    pub fn history_in_other_forms(&self, asked: &Asked) -> Vec<Remembered> {
+        let (roles, Some(reading)) = (self.roles(), self.disk.read()) else { return Vec::new() };
+        let key = Key::new(asked, &roles);
+        let Ok(this) = Written::decode(&key.question) else { return Vec::new() };
+        let alike = |record: &Record| {
+            record.question != key.question
+                && Written::decode(&record.question).is_ok_and(|other| other.is_about_the_same(&this))
+        };
+        let all = reading.all_records().into_iter().map(|(_, record)| record).filter(alike);
+        let found = all.map(|record| (record.clone(), record.made)).collect();
+        self.judge(&reading, &roles, found)
+    }
+
+    fn judge(&self, reading: &Reading<'_>, roles: &Roles, found: Vec<(Record, i64)>) -> Vec<Remembered> {
+        let witness = Witnessed { memory: self, reading };
+        let verifier = Verifier::new(&*self.host, &witness, roles);
+        let mut judged: Vec<Remembered> = Vec::new();
+        for (record, used) in found {
+            let Some(ground) = verifier.ground(record.observations) else { continue };
+            let changes = verifier.changes(&ground.observations);
+            judged.push(Remembered { record, observations: ground.observations, changes, elsewhere: ground.elsewhere, used });
+        }
+        judged.sort_by_key(|one| (one.elsewhere, one.changes.len(), std::cmp::Reverse(one.used)));
+        judged
+    }
+
+    /// Begins to evaluate a question without looking for an answer.
+    pub fn begin(&self, asked: &Asked) -> Pending {
+        if matches!(asked.entry, Entry::Flake(_)) {
+            self.recorder.forget_trees();
+        }
+        self.log.listen();
+        Pending { key: Key::new(asked, &self.roles.borrow()), began: Instant::now(), expected: None }
+    }
+
+    /// Everything that was observed in this run.
+    pub fn observed(&self) -> Vec<Observation> {
+        let all = self.recorder.all(&*self.host);
+        self.recorder.sets.members(all)
+    }
+}
