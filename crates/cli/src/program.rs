@@ -2,7 +2,7 @@
 
 use crate::arguments::{Word, Words};
 use crate::commands::{
-    cache, compare, completions, doctor, eval, flake, graph, help, instantiate, jobs, manual, profile, repl, why,
+    affected, cache, compare, completions, doctor, eval, flake, graph, help, instantiate, jobs, manual, profile, repl, why,
 };
 use crate::failure::Failure;
 use crate::flags::Flags;
@@ -158,6 +158,7 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
             (b"profile", None) => profile::run,
             (b"graph", None) => graph::run,
             (b"why", None) => why::run,
+            (b"affected", None) => affected::run,
             (b"doctor", None) => doctor::run,
             (b"completions", None) => |invocation, words, _| completions::run(invocation, words),
             (b"man", None) => |invocation, words, _| manual::run(invocation, words),

@@ -99,3 +99,135 @@ fn what_fails_has_been_looking_too() {
     assert_eq!(told, "TREE/default.nix\nTREE/missing.nix\n");
     assert!(String::from_utf8_lossy(&output.stderr).contains("missing.nix' does not exist"));
 }
+
+fn git(project: &Project, arguments: &[&str]) {
+    let mut command = std::process::Command::new("git");
+    command.arg("-C").arg(project.root()).args(["-c", "user.name=a", "-c", "user.email=a@example.org"]).args(arguments);
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+    let done = command.output().expect("git runs");
+    assert!(done.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// A checkout with four attributes that were asked for.
+fn asked() -> Project {
+    let project = Project::new();
+    let text = "{ a = import ./a.nix; b = import ./b.nix; list = builtins.attrNames (builtins.readDir ./d);
+        there = builtins.pathExists ./maybe/deep.nix; linked = import ./link; const = 1; }";
+    project.write("default.nix", text);
+    for (file, text) in [("a.nix", "1"), ("b.nix", "2"), ("d/one", ""), ("far/l.nix", "3")] {
+        project.write(file, text);
+    }
+    std::os::unix::fs::symlink("far/l.nix", project.root().join("link")).expect("a link");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "first"]);
+    ask_all(&project);
+    project
+}
+
+const ALL: [&str; 6] = ["a", "b", "const", "linked", "list", "there"];
+
+fn ask_all(project: &Project) {
+    for attribute in ALL {
+        project.firn(&["eval", "--memo", "disk", "-f", ".", attribute]);
+    }
+}
+
+fn affected(project: &Project, arguments: &[&str]) -> Vec<String> {
+    let told = project.firn(&[&["affected"], arguments].concat());
+    told.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_change_affects_what_looked_at_it() {
+    let project = asked();
+    assert_eq!(affected(&project, &["--since", "HEAD"]), [""; 0]);
+    project.write("a.nix", "11");
+    assert_eq!(affected(&project, &["--since", "HEAD"]), ["a"]);
+    assert_eq!(affected(&project, &["--files", "a.nix"]), ["a"]);
+    assert_eq!(project.firn(&["affected", "--since", "HEAD"]), "a\t.\teval\n");
+    project.write("d/two", "");
+    assert_eq!(affected(&project, &["--since", "HEAD"]), ["a", "list"]);
+    project.write("maybe/deep.nix", "");
+    assert_eq!(affected(&project, &["--since", "HEAD"]), ["a", "list", "there"]);
+    project.write("far/l.nix", "4");
+    assert_eq!(affected(&project, &["--since", "HEAD"]), ["a", "linked", "list", "there"]);
+    let told = project.firn(&["affected", "--since", "HEAD", "--why"]);
+    for reason in ["  content of a.nix changed", "  listing of d changed", "  maybe/deep.nix appeared\n", "  content of far/l.nix"] {
+        assert!(told.contains(reason), "{reason:?} in {told}");
+    }
+    // Asked again, and committed: the answers hold now, and may have been others before.
+    ask_all(&project);
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "second"]);
+    assert_eq!(affected(&project, &["--since", "HEAD"]), [""; 0]);
+    assert_eq!(affected(&project, &["--since", "HEAD~1"]), ["a", "linked", "list", "there"]);
+    let json = project.firn(&["affected", "--since", "HEAD~1", "--json"]);
+    assert!(json.starts_with("[{\"asked\":\"eval\",\"attribute\":\"a\",\"because\":[\"a.nix was touched (read)\"],\"entry\":\".\"}"), "{json}");
+    project.write("default.nix", "{ a = 1; b = 2; const = 1; linked = 1; list = 1; there = 1; }");
+    assert_eq!(affected(&project, &["--since", "HEAD"]), ALL);
+}
+
+#[test]
+fn what_is_known_no_more_is_listed() {
+    let project = asked();
+    // An old answer that looked at less than a new one would is no proof.
+    project.write("b.nix", "import ./c.nix");
+    project.write("c.nix", "5");
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "b looks further"]);
+    project.write("c.nix", "66");
+    assert_eq!(affected(&project, &["--since", "HEAD"]), ["b"]);
+    assert_eq!(affected(&project, &["--files", "c.nix"]), ["b"]);
+    // Another checkout's answers are not this one's.
+    let other = Project::new();
+    other.write("x.nix", "1");
+    assert_eq!(affected(&other, &["--files", "x.nix"]), [""; 0]);
+    let told = project.command(&["affected"]).output().expect("firn runs");
+    assert!(String::from_utf8_lossy(&told.stderr).contains("what changed? Give either '--since' or '--files'"));
+    let told = project.command(&["affected", "--since", "nowhere"]).output().expect("firn runs");
+    assert_eq!(told.status.code(), Some(1));
+}
+
+#[test]
+fn affected_is_never_too_little_over_random_edits() {
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut random = move |end: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as usize % end
+    };
+    let project = asked();
+    let answer = |attribute: &str| {
+        let output = project.command(&["eval", "--memo", "off", "-f", ".", attribute]).output().expect("firn runs");
+        (output.status.code(), output.stdout)
+    };
+    for _ in 0..12 {
+        let before: Vec<_> = ALL.iter().map(|attribute| answer(attribute)).collect();
+        for _ in 0..=random(2) {
+            match random(7) {
+                0 => project.write("a.nix", &random(5).to_string()),
+                1 => project.write("b.nix", ["1", "import ./a.nix", "import ./d/one"][random(3)]),
+                2 => project.write(&format!("d/{}", random(3)), "7"),
+                3 => project.write("far/l.nix", &random(3).to_string()),
+                4 if project.root().join("maybe").exists() => project.remove("maybe"),
+                4 => project.write("maybe/deep.nix", "1"),
+                5 => project.write("unrelated", "x"),
+                _ => project.write("d/one", "8"),
+            }
+        }
+        let listed = affected(&project, &["--since", "HEAD"]);
+        for (attribute, before) in ALL.iter().zip(before) {
+            let now = answer(attribute);
+            assert!(now == before || listed.iter().any(|one| one == attribute), "{attribute} in {listed:?}: {before:?}, now {now:?}");
+        }
+        if random(2) == 0 {
+            for attribute in ALL {
+                drop(project.command(&["eval", "--memo", "disk", "-f", ".", attribute]).output());
+            }
+        }
+        git(&project, &["add", "-A"]);
+        git(&project, &["commit", "-q", "--allow-empty", "-m", "next"]);
+    }
+}

@@ -22,6 +22,7 @@ Commands:
   repl          evaluate expressions as you type them, as nix repl does
   profile       run eval or instantiate and tell where its time went
   why           tell what an answer rests on, and what changed since earlier answers
+  affected      list the questions whose answers a change of files may have changed
   graph         draw what a result depends on: files, variables, derivations
   compare       show where derivations differ from those that a list names
   flake         tell about a flake: metadata, show, lock, update
@@ -331,6 +332,7 @@ pub(crate) const TOPICS: &[(&str, &str)] = &[
     ("repl", REPL),
     ("profile", PROFILE),
     ("why", super::why::HELP),
+    ("affected", super::affected::HELP),
     ("graph", GRAPH),
     ("compare", COMPARE),
     ("flake", FLAKE),

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod affected;
 pub mod cache;
 pub mod compare;
 pub mod completions;

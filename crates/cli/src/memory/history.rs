@@ -2,8 +2,8 @@
 
 use super::{Memory, Pending, Witnessed};
 use firn_cache::Reading;
-use firn_host::Observation;
-use firn_memo::kept::{Asked, Change, Entry, Key, Record, Roles, Verifier, Written};
+use firn_host::{AbsPath, Host, Observation};
+use firn_memo::kept::{Asked, Change, Entry, Key, Record, Roles, Verifier, Witness, Written};
 use std::time::Instant;
 
 /// A remembered answer.
@@ -29,6 +29,11 @@ impl Remembered {
 }
 
 impl Memory {
+    /// The checkout that a path lies in.
+    pub fn checkout_of(&self, path: &AbsPath) -> AbsPath {
+        self.tree_of(path)
+    }
+
     /// What the trees of the run are called.
     pub fn roles(&self) -> Roles {
         self.roles.borrow().clone()
@@ -67,6 +72,13 @@ impl Memory {
         }
         judged.sort_by_key(|one| (one.elsewhere, one.changes.len(), std::cmp::Reverse(one.used)));
         judged
+    }
+
+    /// Lets someone look through all that is remembered, with what is needed to verify it.
+    pub fn look_through<R>(&self, look: impl FnOnce(&Reading<'_>, &dyn Witness, &dyn Host) -> R) -> Option<R> {
+        let reading = self.disk.read()?;
+        let witness = Witnessed { memory: self, reading: &reading };
+        Some(look(&reading, &witness, &*self.host))
     }
 
     /// Begins to evaluate a question without looking for an answer.

@@ -7,6 +7,7 @@
 mod archive;
 mod attrs;
 mod cache;
+mod changed;
 mod error;
 mod fetcher;
 mod forge;
@@ -23,6 +24,7 @@ mod url;
 mod worktree;
 
 pub use attrs::{Attr, Attrs, Lazy, attrs_to_json};
+pub use changed::{Changed, changed_since};
 pub use error::{FetchError, FetchErrorKind, shown};
 pub use fetcher::{Fetcher, Placed, Tree};
 pub use input::Input;

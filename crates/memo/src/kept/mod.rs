@@ -5,6 +5,7 @@
 
 pub mod cbor;
 pub mod document;
+mod edits;
 mod key;
 pub mod observation;
 pub mod plain;
@@ -14,6 +15,7 @@ mod sets;
 mod verify;
 mod written;
 
+pub use edits::Edits;
 pub use key::{Argument, Asked, EPOCH, Entry, Key};
 pub use record::{Record, Stored};
 pub use roles::{ENTRY, HERE, ROOT, Roles, STORE};
