@@ -97,6 +97,15 @@ impl Reading<'_> {
         payload
     }
 
+    /// The digests of all questions that have answers.
+    pub fn questions(&self) -> Vec<Digest> {
+        let Ok(entries) = self.disk.environment.records.iter(&self.txn) else { return Vec::new() };
+        let digests = entries.map_while(Result::ok).filter_map(|(key, _)| Some(Digest(key.get(..32)?.try_into().ok()?)));
+        let mut all: Vec<Digest> = digests.collect();
+        all.dedup();
+        all
+    }
+
     /// The records of a question, those used last first.
     pub fn records(&self, question: &Digest) -> Vec<Found> {
         let Ok(entries) = self.disk.environment.records.prefix_iter(&self.txn, &question.0) else { return Vec::new() };

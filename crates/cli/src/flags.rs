@@ -70,6 +70,8 @@ pub struct Flags {
     pub keeps_cheap_answers: bool,
     /// `--memo`.
     pub memo: Option<Vec<u8>>,
+    /// `--remote`.
+    pub remotes: Vec<Vec<u8>>,
     /// Features that flags of settings need.
     pub needs: Vec<&'static str>,
 }
@@ -122,6 +124,10 @@ impl Flags {
             b"--memo" => {
                 let [mode] = words.values(flag)?;
                 self.memo = Some(mode);
+            }
+            b"--remote" => {
+                let [url] = words.values(flag)?;
+                self.remotes.push(url);
             }
             b"--override-flake" => self.override_flakes.push(words.values(flag)?),
             _ => return self.read_setting(flag, words),

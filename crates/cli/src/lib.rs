@@ -18,5 +18,6 @@ pub mod program;
 pub mod question;
 pub mod session;
 pub mod settings;
+pub mod shared;
 pub mod statistics;
 pub mod stores;

@@ -14,6 +14,7 @@ pub use history::Remembered;
 
 use crate::log::Log;
 use crate::settings::Resolved;
+use crate::shared::Shared;
 use firn_cache::{Answer, Batch, Disk, Found, Reading, Writer};
 use firn_host::{
     AbsPath, Digest, Durability, FileType, Host, Observation, Question, RecordedStore, Recording, Sink, Stamp, Stat,
@@ -23,10 +24,11 @@ use firn_memo::kept::{
     Asked, Counts, ENTRY, Entry, HERE, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Sets, Stored, Verifier, Witness,
     digest_location, plain,
 };
+use firn_remote::Candidate;
 use firn_store::store_dir::StoreDir;
 use firn_value::{Context, List, ListBuilder, Value};
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -125,6 +127,7 @@ pub struct Memory {
     shadow: bool,
     least: Duration,
     counts: Cell<Outcome>,
+    shared: Option<Shared>,
 }
 
 /// What became of the questions of a run.
@@ -230,6 +233,7 @@ impl Memory {
             shadow: resolved.memo.mode.is_shadow(),
             least: Duration::from_millis(resolved.memo.least.unwrap_or(LEAST)),
             counts: Cell::default(),
+            shared: Shared::open(resolved, log),
         };
         Some(Watched { host: Arc::new(recording), store: Arc::new(recorded), sink, memory })
     }
@@ -242,6 +246,11 @@ impl Memory {
     /// What became of the questions.
     pub fn outcome(&self) -> Outcome {
         self.counts.get()
+    }
+
+    /// What became of dealings with remotes, if there are any.
+    pub fn shared(&self) -> Option<firn_remote::Counts> {
+        self.shared.as_ref().map(Shared::counts)
     }
 
     /// Gives the trees of a question their roles.
@@ -308,22 +317,39 @@ impl Memory {
     fn look(&self, key: &Key, roles: &Roles, writes: bool) -> Option<(Found, Value)> {
         let reading = self.disk.read()?;
         let candidates = reading.records(&key.digest);
-        if candidates.is_empty() {
+        if candidates.is_empty() && self.shared.is_none() {
             return None;
         }
-        let witness = Witnessed { memory: self, reading: &reading };
+        let witness = Witnessed::new(self, &reading);
         let verifier = Verifier::new(&*self.host, &witness, roles);
         let fitting = |found: &Found| {
             let silent = found.record.log.is_empty() || !self.several.get();
             silent && (!writes || self.are_present(&found.record.needs)) && verifier.holds(found.record.observations)
         };
-        let found = candidates.into_iter().find(fitting);
+        let found = candidates.into_iter().find(fitting).or_else(|| self.fetch(key, &witness, &fitting));
         let mut counts = self.counts.get();
         counts.verified = verifier.counts();
         self.counts.set(counts);
         let found = found?;
         let value = plain::decode(&found.result, roles).ok()?;
         Some((found, value))
+    }
+
+    /// An answer from a remote that holds here. It is kept on disk, with what it rests on.
+    fn fetch(&self, key: &Key, witness: &Witnessed<'_>, fitting: &dyn Fn(&Found) -> bool) -> Option<Found> {
+        let mut lookup = self.shared.as_ref()?.remotes.ask(key.digest);
+        loop {
+            let Candidate { answer } = lookup.next(&|node| witness.node(node).is_some())?;
+            witness.fetched.borrow_mut().extend(answer.nodes.iter().cloned());
+            let Stored::Inline(result) = answer.record.result.clone() else { continue };
+            let now = self.host.current_time();
+            let found = Found { key: Vec::new(), record: answer.record.clone(), result, used: now };
+            if fitting(&found) {
+                lookup.held(Duration::from_micros(answer.record.cost));
+                self.write(Batch { answers: vec![answer], now, ..Batch::default() });
+                return Some(found);
+            }
+        }
     }
 
     fn are_present(&self, needs: &[Vec<u8>]) -> bool {
@@ -378,6 +404,9 @@ impl Memory {
         };
         let stamps = members.iter().filter_map(|observation| self.stamp(observation, now)).collect();
         self.write(Batch { answers: vec![Answer { question: key.digest, record, nodes }], stamps, used: vec![], now });
+        if let Some(shared) = &self.shared {
+            shared.note(key.digest);
+        }
         let mut counts = self.counts.get();
         counts.kept += 1;
         self.counts.set(counts);
@@ -430,6 +459,9 @@ impl Memory {
         {
             self.log.warn(format!("the cache on disk was not written: {reason}").as_bytes());
         }
+        if let Some(shared) = &self.shared {
+            shared.finish(&self.disk);
+        }
     }
 }
 
@@ -437,11 +469,19 @@ impl Memory {
 struct Witnessed<'a> {
     memory: &'a Memory,
     reading: &'a Reading<'a>,
+    /// Nodes that came from remotes.
+    fetched: RefCell<BTreeMap<Digest, Vec<u8>>>,
+}
+
+impl<'a> Witnessed<'a> {
+    fn new(memory: &'a Memory, reading: &'a Reading<'a>) -> Witnessed<'a> {
+        Witnessed { memory, reading, fetched: RefCell::default() }
+    }
 }
 
 impl Witness for Witnessed<'_> {
     fn node(&self, digest: &Digest) -> Option<Vec<u8>> {
-        self.reading.node(digest)
+        self.fetched.borrow().get(digest).cloned().or_else(|| self.reading.node(digest))
     }
 
     fn vouched(&self, question: &Question, stamp: &Stamp) -> Option<Digest> {

@@ -32,8 +32,7 @@ fn show(session: &Session, host: &dyn Host, log: &Log) -> Result<(), Failure> {
         return Ok(());
     }
     let calls = calls.filter(|_| counts_calls(host));
-    let outcome = session.memory.as_ref().map(Memory::outcome);
-    let text = render(machine, cpu_time(), calls.as_ref(), outcome.as_ref());
+    let text = render(machine, cpu_time(), calls.as_ref(), session.memory.as_ref());
     match host.env(b"NIX_SHOW_STATS_PATH").filter(|path| &**path != b"-") {
         None => log.line(text.as_bytes()),
         Some(path) => {
@@ -62,7 +61,7 @@ fn cpu_time() -> f64 {
 }
 
 /// The JSON: Nix's names where firn counts the same thing; what only firn knows is under `firn`.
-fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<&Outcome>) -> String {
+fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<&Memory>) -> String {
     let count = |name: &str| machine.stats.all().iter().find(|(n, _)| *n == name).map_or(0, |(_, n)| *n);
     let number = |name: &str| Tree::Int(count(name) as i64);
     let seconds = |name: &str| Tree::Float(count(name) as f64 / 1e9);
@@ -88,8 +87,10 @@ fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<
         ("time", object(vec![("cpu", Tree::Float(cpu))])),
         ("firn", object(vec![("derivations", number("derivations")), ("time", phases)])),
     ];
+    let on_disk = memory.map(|memory| ("disk", disk(&memory.outcome())));
+    let remotes = memory.and_then(Memory::shared).map(|counts| ("shared", shared(&counts)));
     let memo: Vec<(&str, Tree)> =
-        run(machine).map(|run| ("run", run)).into_iter().chain(memory.map(|outcome| ("disk", disk(outcome)))).collect();
+        run(machine).map(|run| ("run", run)).into_iter().chain(on_disk).chain(remotes).collect();
     if !memo.is_empty() {
         members.push(("memo", object(memo)));
     }
@@ -118,6 +119,11 @@ fn disk(outcome: &Outcome) -> Tree {
         ("microsecondsSpent", number(*spent)),
         ("microsecondsSaved", number(*saved)),
     ])
+}
+
+/// What remotes did.
+fn shared(counts: &firn_remote::Counts) -> Tree {
+    object(counts.named().into_iter().map(|(name, number)| (name, Tree::Int(number as i64))).collect())
 }
 
 /// How often each function and builtin was called, the most called first.

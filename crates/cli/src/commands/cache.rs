@@ -1,4 +1,7 @@
-//! `firn cache`: looking after what is remembered between runs.
+//! `firn cache`: looking after what is remembered between runs, and sharing it.
+
+mod keys;
+mod sharing;
 
 use crate::arguments::{Word, Words};
 use crate::failure::Failure;
@@ -19,26 +22,44 @@ Usage: firn cache stats [--json]
        firn cache clear
        firn cache export FILE
        firn cache import FILE
+       firn cache push [ATTR…]
+       firn cache pull [ATTR…]
+       firn cache key generate NAME
+       firn cache key public [FILE]
 
   stats                  how much is remembered, and where
   verify                 look at every part; the exit status is 1 if one is broken or missing
   gc                     remove what has outlived its time and, beyond the size, what was of use longest ago
   clear                  forget everything
   export, import         take what is remembered elsewhere; `-` is standard output or input
+  push                   give what is remembered here to the remotes, signed: all of it, or the answers about
+                           these attributes and what is below them
+  pull                   take what the remotes remember: all that they tell of, or the answers about these
+                           attributes; what a remote does not list is asked for where it is known here
+  key generate           print a new secret key; `key public` prints the public one that belongs to it
 
 Flags:
   --json                 print JSON
   --repair               remove what is broken
   --size MEGABYTES       the size to leave; that of FIRN_CACHE_SIZE if not given
+  --remote URL           share with this remote; may be repeated (also FIRN_REMOTE, and remotes in firn.conf)
 
 The cache lies in FIRN_CACHE_DIR or under the user's cache home (firn/memo). FIRN_CACHE_SIZE bounds it, in megabytes;
 answers that took less than FIRN_MEMO_LEAST milliseconds are not kept. Nothing in it is ever needed: it may be removed at
 any time.
 
+Remotes are directories (file:/PATH), HTTP servers that take GET and PUT (http:, https:), S3 (s3://BUCKET) and Redis
+(redis:). firn.conf, beside nix.conf, names them: remotes, public-keys (whose answers are believed), secret-key-file
+(signs what is pushed), remote-deadline (seconds that a remote may cost in a run, 3 unless said); so do the variables
+FIRN_REMOTE, FIRN_PUBLIC_KEYS, FIRN_SECRET_KEY_FILE and FIRN_REMOTE_DEADLINE.
+
 Examples:
   firn eval --memo disk -f '<nixpkgs>' hello.drvPath
   firn cache stats
   firn cache export - | ssh elsewhere firn cache import -
+  firn cache key generate team-1 > ~/.config/nix/firn.key
+  firn cache push --remote 's3://our-cache?region=eu-central-1' hello
+  firn eval --memo shared --remote 'file:/srv/firn?mode=ro' -f '<nixpkgs>' hello.drvPath
 ";
 
 /// Which command it is.
@@ -50,6 +71,9 @@ enum Command {
     Clear,
     Export,
     Import,
+    Push,
+    Pull,
+    Key,
 }
 
 /// The command line as typed.
@@ -59,6 +83,8 @@ struct Typed {
     repair: bool,
     size: Option<Vec<u8>>,
     file: Option<Vec<u8>>,
+    /// What follows `push`, `pull` and `key`.
+    words: Vec<Vec<u8>>,
 }
 
 /// Runs the command.
@@ -74,6 +100,9 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
                     b"clear" => Command::Clear,
                     b"export" => Command::Export,
                     b"import" => Command::Import,
+                    b"push" => Command::Push,
+                    b"pull" => Command::Pull,
+                    b"key" => Command::Key,
                     _ => return Err(Failure::usage("'", &name, "' is not a recognised command")),
                 });
             }
@@ -96,6 +125,9 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     }
     let Some(command) = command else { return Err(Failure::Usage(b"no subcommand specified".to_vec())) };
     invocation.log.set_verbosity(flags.verbosity);
+    if command == Command::Key {
+        return keys::run(invocation, &typed.words);
+    }
     let log = invocation.log.clone();
     let resolved = settings::resolve(&*invocation.host, &flags, false, &|text| log.warn(text))?;
     let Some(dir) = &resolved.memo.dir else { return Err(Failure::error("there is no home to keep a cache in")) };
@@ -104,11 +136,19 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
         let message = format!("the cache was damaged ({}); {} answers were saved", salvaged.what, salvaged.entries);
         invocation.log.warn(message.as_bytes());
     }
-    typed.run(command, invocation, &disk, &dir.display().to_string())
+    match command {
+        Command::Push => sharing::push(invocation, &disk, &resolved.memo.remote, &typed.words),
+        Command::Pull => sharing::pull(invocation, &disk, &resolved.memo.remote, &typed.words),
+        _ => typed.run(command, invocation, &disk, &dir.display().to_string()),
+    }
 }
 
 impl Typed {
     fn take_file(&mut self, command: Option<Command>, file: Vec<u8>) -> Result<(), Failure> {
+        if let Some(Command::Push | Command::Pull | Command::Key) = command {
+            self.words.push(file);
+            return Ok(());
+        }
         if self.file.is_some() || !matches!(command, Some(Command::Export | Command::Import)) {
             return Err(Failure::usage("unexpected argument '", &file, "'"));
         }
@@ -124,6 +164,7 @@ impl Typed {
             Command::Clear => disk.clear().map_err(failed),
             Command::Export => self.export(invocation, disk),
             Command::Import => self.import(invocation, disk),
+            Command::Push | Command::Pull | Command::Key => Ok(()),
         }
     }
 

@@ -36,6 +36,7 @@ fn common() -> Vec<Flag> {
 fn second_words(command: &str) -> &'static str {
     match command {
         "flake" => "metadata show lock update",
+        "cache" => "stats verify gc clear export import push pull key serve",
         "completions" => "bash zsh fish",
         "profile" => "eval instantiate",
         _ => "",

@@ -62,7 +62,7 @@ impl Memory {
     }
 
     fn judge(&self, reading: &Reading<'_>, roles: &Roles, found: Vec<(Record, i64)>) -> Vec<Remembered> {
-        let witness = Witnessed { memory: self, reading };
+        let witness = Witnessed::new(self, reading);
         let verifier = Verifier::new(&*self.host, &witness, roles);
         let mut judged: Vec<Remembered> = Vec::new();
         for (record, used) in found {
@@ -77,7 +77,7 @@ impl Memory {
     /// Lets someone look through all that is remembered, with what is needed to verify it.
     pub fn look_through<R>(&self, look: impl FnOnce(&Reading<'_>, &dyn Witness, &dyn Host) -> R) -> Option<R> {
         let reading = self.disk.read()?;
-        let witness = Witnessed { memory: self, reading: &reading };
+        let witness = Witnessed::new(self, &reading);
         Some(look(&reading, &witness, &*self.host))
     }
 

@@ -9,11 +9,12 @@ const DEEPEST: usize = 64;
 
 type Lines = Vec<(Vec<u8>, Vec<u8>)>;
 
+/// Name, value, and the file that says so.
+pub(super) type Said = (String, Vec<u8>, Vec<u8>);
+
 /// Applies the system's file, the user's, and `NIX_CONFIG`.
 pub(super) fn read_all(host: &dyn Host, config: &mut Config, warn: &dyn Fn(&[u8])) -> Result<(), Failure> {
-    let system =
-        host.env(b"NIX_CONF_DIR").filter(|dir| !dir.is_empty()).map_or_else(|| b"/etc/nix".to_vec(), |dir| dir.to_vec());
-    let mut files = vec![[&system, &b"/nix.conf"[..]].concat()];
+    let mut files = vec![system_file(host, b"/nix.conf")];
     files.extend(user_files(host).into_iter().rev());
     for file in files {
         if let Some((path, text)) = AbsPath::new(&file).ok().and_then(|path| Some((path.clone(), read(host, &path)?))) {
@@ -29,18 +30,44 @@ pub(super) fn read_all(host: &dyn Host, config: &mut Config, warn: &dyn Fn(&[u8]
     Ok(())
 }
 
+/// What the files that only firn reads say, in the order in which it counts.
+pub(super) fn read_own(host: &dyn Host) -> Result<Vec<Said>, Failure> {
+    let mut files = vec![system_file(host, b"/firn.conf")];
+    files.extend(files_of_user(host, b"/firn.conf").into_iter().rev());
+    let mut all = Vec::new();
+    for file in files {
+        let Some((path, text)) = AbsPath::new(&file).ok().and_then(|path| Some((path.clone(), read(host, &path)?))) else {
+            continue;
+        };
+        let mut lines = Lines::new();
+        parse(host, &text, &path, path.as_bytes(), &mut lines, 0)?;
+        let named = |(name, value): (Vec<u8>, Vec<u8>)| (String::from_utf8_lossy(&name).into_owned(), value, file.clone());
+        all.extend(lines.into_iter().map(named));
+    }
+    Ok(all)
+}
+
+fn system_file(host: &dyn Host, name: &[u8]) -> Vec<u8> {
+    let dir = host.env(b"NIX_CONF_DIR").filter(|dir| !dir.is_empty());
+    [dir.as_deref().unwrap_or(b"/etc/nix"), name].concat()
+}
+
 /// The user's files, the most important first.
 fn user_files(host: &dyn Host) -> Vec<Vec<u8>> {
     if let Some(named) = host.env(b"NIX_USER_CONF_FILES") {
         return named.split(|&b| b == b':').filter(|file| !file.is_empty()).map(<[u8]>::to_vec).collect();
     }
+    files_of_user(host, b"/nix.conf")
+}
+
+fn files_of_user(host: &dyn Host, name: &[u8]) -> Vec<Vec<u8>> {
     let variable = |name: &[u8]| host.env(name).map(|value| value.to_vec());
     let home =
         variable(b"NIX_CONFIG_HOME").or_else(|| variable(b"XDG_CONFIG_HOME").map(|dir| [&dir, &b"/nix"[..]].concat()));
     let home = home.or_else(|| host.home().ok().map(|home| [&home, &b"/.config/nix"[..]].concat()));
     let others = variable(b"XDG_CONFIG_DIRS").unwrap_or_else(|| b"/etc/xdg".to_vec());
     let others = others.split(|&b| b == b':').filter(|dir| !dir.is_empty()).map(|dir| [dir, b"/nix"].concat());
-    home.into_iter().chain(others).map(|dir| [&dir, &b"/nix.conf"[..]].concat()).collect()
+    home.into_iter().chain(others).map(|dir| [&dir, name].concat()).collect()
 }
 
 /// The content of a file; none if it cannot be had, which is no error here.

@@ -1,6 +1,7 @@
 //! What is remembered, and where: `--memo`, `FIRN_MEMO`, and the variables that bound it.
 
 use super::non_empty;
+use super::remote::Remote;
 use crate::failure::Failure;
 use crate::flags::Flags;
 use firn_host::Host;
@@ -19,6 +20,8 @@ pub enum MemoMode {
     Run,
     /// Answers of earlier runs.
     Disk,
+    /// Answers of earlier runs, here and on other machines.
+    Shared,
     /// As within a run and on disk, but everything remembered is evaluated as well and compared.
     Shadow,
 }
@@ -26,14 +29,14 @@ pub enum MemoMode {
 impl MemoMode {
     /// Whether earlier runs are remembered.
     pub fn uses_disk(self) -> bool {
-        matches!(self, MemoMode::Disk | MemoMode::Shadow)
+        matches!(self, MemoMode::Disk | MemoMode::Shared | MemoMode::Shadow)
     }
 
     /// What is remembered within the run.
     pub fn within_a_run(self) -> firn_memo::Mode {
         match self {
             // What is kept for later runs was evaluated plainly.
-            MemoMode::Off | MemoMode::Disk => firn_memo::Mode::Off,
+            MemoMode::Off | MemoMode::Disk | MemoMode::Shared => firn_memo::Mode::Off,
             MemoMode::Run => firn_memo::Mode::Run,
             MemoMode::Shadow => firn_memo::Mode::Shadow,
         }
@@ -58,6 +61,10 @@ pub struct Memo {
     pub limit: u64,
     /// The least milliseconds that an answer must have taken to be kept.
     pub least: Option<u64>,
+    /// The remotes that are named, whether they are used or not.
+    pub remote: Remote,
+    /// The remotes that are used.
+    pub shared: Option<firn_remote::Settings>,
 }
 
 /// One gigabyte.
@@ -69,17 +76,25 @@ pub(super) fn resolve(host: &dyn Host, flags: &Flags) -> Result<Memo, Failure> {
         Some(mode) => (Some(mode.clone()), "--memo"),
         None => (non_empty(host, b"FIRN_MEMO"), "FIRN_MEMO"),
     };
+    let remote = super::remote::resolve(host, flags)?;
     let mode = match wanted.as_deref() {
+        // Who names a remote on the command line means to use it.
+        None if !flags.remotes.is_empty() => MemoMode::Shared,
         None => MemoMode::default(),
         Some(b"off") => MemoMode::Off,
         Some(b"run") => MemoMode::Run,
         Some(b"disk") => MemoMode::Disk,
+        Some(b"shared") => MemoMode::Shared,
         Some(b"shadow") => MemoMode::Shadow,
         Some(other) => {
-            let before = format!("{named} is one of off, run, disk, shadow, not '");
+            let before = format!("{named} is one of off, run, disk, shared, shadow, not '");
             return Err(Failure::usage(&before, other, "'"));
         }
     };
+    if mode == MemoMode::Shared && remote.urls.is_empty() {
+        let message = "sharing needs a remote: name one with --remote, FIRN_REMOTE or in firn.conf";
+        return Err(Failure::Usage(message.as_bytes().to_vec()));
+    }
     let number = |name: &str| -> Result<Option<u64>, Failure> {
         let Some(text) = non_empty(host, name.as_bytes()) else { return Ok(None) };
         let parsed = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
@@ -93,5 +108,7 @@ pub(super) fn resolve(host: &dyn Host, flags: &Flags) -> Result<Memo, Failure> {
         dir: named.or_else(|| home.map(|home| home.join("firn/memo"))),
         limit: number("FIRN_CACHE_SIZE")?.map_or(LIMIT, |megabytes| megabytes.saturating_mul(1 << 20)),
         least: if flags.keeps_cheap_answers { Some(0) } else { number("FIRN_MEMO_LEAST")? },
+        shared: if mode == MemoMode::Shared { Some(remote.settings(host)?) } else { None },
+        remote,
     })
 }

@@ -4,6 +4,7 @@ pub mod config;
 mod fetching;
 mod file;
 mod memo;
+pub mod remote;
 pub mod table;
 
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 //! Trees are named by role, the paths of arguments within them; whatever changes the meaning of the answer (settings,
 //! system, features, the form it is printed in) is part of the question (nix#3872). Equal questions have equal bytes.
 
-use super::cbor::Writer;
+use super::cbor::{Item, Reader, Writer};
 use super::roles::Roles;
 use firn_host::{AbsPath, Digest};
 use std::collections::BTreeMap;
@@ -102,6 +102,20 @@ impl Key {
         }
         let question = writer.finish();
         Key { digest: Key::digest(&question), question }
+    }
+
+    /// The attribute path that a question asks about.
+    pub fn attribute(question: &[u8]) -> Option<Vec<u8>> {
+        let mut reader = Reader::new(question);
+        reader.tuple(8).ok()?;
+        let mut left = 4;
+        while left > 0 {
+            left -= 1;
+            if let Item::Array(len) = reader.item().ok()? {
+                left += len;
+            }
+        }
+        reader.bytes().ok().map(<[u8]>::to_vec)
     }
 
     /// The digest of a question's bytes.

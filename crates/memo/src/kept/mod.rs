@@ -6,6 +6,7 @@
 pub mod cbor;
 pub mod document;
 mod edits;
+mod flat;
 mod key;
 pub mod observation;
 pub mod plain;
@@ -16,6 +17,7 @@ mod verify;
 mod written;
 
 pub use edits::Edits;
+pub use flat::{Flat, MOST_NODES};
 pub use key::{Argument, Asked, EPOCH, Entry, Key};
 pub use record::{Record, Stored};
 pub use roles::{ENTRY, HERE, ROOT, Roles, STORE};

@@ -28,6 +28,8 @@ pub struct Node {
 
 /// No path is longer.
 const LONGEST: usize = 1 << 16;
+/// The paths of one node are no longer together.
+const LONGEST_TOGETHER: usize = 1 << 26;
 
 /// Paths in order, by role and rest.
 struct Paths<'a> {
@@ -135,6 +137,7 @@ fn read_paths(reader: &mut Reader<'_>, names: &[&str], roles: &Roles) -> Result<
     let count = reader.array()?;
     let mut paths = Vec::with_capacity(count);
     let mut current: Vec<u8> = Vec::new();
+    let mut together = 0;
     for _ in 0..count {
         reader.tuple(3)?;
         let role = *names.get(reader.index()?).ok_or(Malformed::Unexpected)?;
@@ -145,7 +148,8 @@ fn read_paths(reader: &mut Reader<'_>, names: &[&str], roles: &Roles) -> Result<
         current.truncate(shared);
         current.extend_from_slice(reader.bytes()?);
         // Each path may share all of the one before it: without a bound a small input could stand for a huge table.
-        if current.len() > LONGEST {
+        together += current.len();
+        if current.len() > LONGEST || together > LONGEST_TOGETHER {
             return Err(Malformed::TooLarge);
         }
         paths.push(roles.resolve(role, &current));

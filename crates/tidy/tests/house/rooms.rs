@@ -3,8 +3,9 @@
 use crate::tree::{File, files, judge};
 
 /// The rooms in order. A room that is planned and not yet built keeps its place.
-const ROOMS: [&str; 13] = [
-    "source", "text", "syntax", "ir", "store", "host", "value", "memo", "eval", "builtins", "cache", "flake", "cli",
+const ROOMS: [&str; 14] = [
+    "source", "text", "syntax", "ir", "store", "host", "value", "memo", "eval", "builtins", "cache", "remote", "flake",
+    "cli",
 ];
 /// Crates beside the house: they may look at rooms, no room looks at them.
 const BESIDE: [&str; 2] = ["tidy", "bench"];

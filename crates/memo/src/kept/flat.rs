@@ -1,0 +1,203 @@
+//! `Flat`: the observations of a record as they travel between machines: one row of nodes under a root.
+//!
+//! On disk observations are a graph as deep as a run is long. Fetching that node by node would take a round trip for each
+//! level, so whoever pushes lays it flat: all observations in order of their paths, cut into nodes where the digest of a
+//! *question* says so. Two machines that observed the same make the same nodes however they came to observe it, and an
+//! edit changes the one node that its file lies in (spec M5, L3.2).
+
+use super::cbor::{Item, Malformed, Reader};
+use super::observation::Node;
+use super::roles::{ROOT, Roles};
+use super::sets::Encoded;
+use firn_host::{AbsPath, Digest, Observation};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
+
+/// A node ends, on average, after this many observations. A power of two.
+const USUAL: u32 = 1024;
+/// A node never has more.
+const MOST: usize = 4 * USUAL as usize;
+/// A record never has more nodes: four million observations at the most.
+pub const MOST_NODES: usize = 1024;
+/// Where trees are while they are being rewritten. Nothing real lies there.
+const STAND_IN: &str = "/.firn-role";
+
+/// Observations in a row of nodes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Flat {
+    /// The digest of the root.
+    pub root: Digest,
+    /// The nodes below, by digest.
+    pub nodes: Encoded,
+}
+
+impl Flat {
+    /// Lays out what hangs under a root. None if a node is missing, cannot be read, or there is too much of it.
+    pub fn new(root: Digest, node: &dyn Fn(&Digest) -> Option<Vec<u8>>) -> Option<Flat> {
+        let (mut seen, mut todo, mut graph) = (FxHashSet::default(), vec![root], Vec::new());
+        while let Some(digest) = todo.pop() {
+            if seen.insert(digest) {
+                let bytes = node(&digest)?;
+                todo.extend(Node::children(&bytes).ok()?);
+                graph.push(bytes);
+            }
+        }
+        let roles = stand_ins(&graph)?;
+        let mut members: Vec<(Placed, Observation)> = Vec::new();
+        for bytes in &graph {
+            for observation in Node::decode(bytes, &roles).ok()?.1 {
+                let observation = observation?;
+                members.push((Placed::of(&observation, &roles), observation));
+            }
+        }
+        members.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        members.dedup_by(|(a, _), (b, _)| a == b);
+        let mut nodes = Vec::new();
+        let mut own = Vec::new();
+        let last = members.len().saturating_sub(1);
+        for (index, (placed, observation)) in members.into_iter().enumerate() {
+            own.push(observation);
+            if placed.ends() || own.len() >= MOST || index == last {
+                let bytes = Node { children: Vec::new(), own: std::mem::take(&mut own) }.encode(&roles);
+                nodes.push((Node::digest(&bytes), bytes));
+            }
+        }
+        nodes.sort_unstable();
+        (nodes.len() <= MOST_NODES).then(|| {
+            let digests: Vec<Digest> = nodes.iter().map(|(digest, _)| *digest).collect();
+            Flat { root: Flat::root(&digests).0, nodes }
+        })
+    }
+
+    /// The root above these nodes and its bytes: it need not travel.
+    pub fn root(nodes: &[Digest]) -> (Digest, Vec<u8>) {
+        let bytes = Node { children: nodes.to_vec(), own: Vec::new() }.encode(&Roles::new());
+        (Node::digest(&bytes), bytes)
+    }
+}
+
+/// What orders observations: where, then what.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Placed {
+    role: String,
+    rest: Vec<u8>,
+    /// The question alone, as a node.
+    question: Vec<u8>,
+    answer: Digest,
+}
+
+impl Placed {
+    fn of(observation: &Observation, roles: &Roles) -> Placed {
+        let place = observation.question.path().map(|path| roles.place(path));
+        let (role, rest) = place.map_or((String::new(), Vec::new()), |(role, rest)| (role.to_owned(), rest.to_vec()));
+        let asked = Observation { digest: Digest([0; 32]), ..observation.clone() };
+        let question = Node { children: Vec::new(), own: vec![asked] }.encode(roles);
+        Placed { role, rest, question, answer: observation.digest }
+    }
+
+    /// Whether a node ends here. The answer has no say, so that an edit moves no border.
+    fn ends(&self) -> bool {
+        let digest = Node::digest(&self.question).0;
+        u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]).is_multiple_of(USUAL)
+    }
+}
+
+/// Roles that lead every tree named in these nodes to a place of its own, so that they can be read without the trees.
+fn stand_ins(graph: &[Vec<u8>]) -> Option<Roles> {
+    let mut names = BTreeSet::new();
+    for bytes in graph {
+        names.extend(role_names(bytes).ok()?);
+    }
+    let mut roles = Roles::new();
+    for (number, name) in names.iter().filter(|name| *name != ROOT).enumerate() {
+        roles.assign(name, AbsPath::new(format!("{STAND_IN}/{number}").as_bytes()).ok()?);
+    }
+    Some(roles)
+}
+
+/// The roles that a node names: in its table, and in search paths.
+fn role_names(bytes: &[u8]) -> Result<Vec<String>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    reader.tuple(4)?;
+    let mut names = (0..reader.array()?).map(|_| reader.text().map(str::to_owned)).collect::<Result<Vec<_>, _>>()?;
+    // What is left is paths, children and observations: of all arrays there only `[role, rest]` begins with text.
+    while reader.left() > 0 {
+        if let Item::Text(name) = reader.item()? {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kept::roles::{ENTRY, STORE};
+    use firn_host::{Durability, Question};
+    use std::collections::BTreeMap;
+
+    fn roles(entry: &str) -> Roles {
+        let mut roles = Roles::new();
+        roles.assign(ENTRY, AbsPath::new(entry.as_bytes()).unwrap());
+        roles.assign(STORE, AbsPath::new(b"/nix/store").unwrap());
+        roles
+    }
+
+    fn file(base: &str, number: usize, answer: u8) -> Observation {
+        let path = AbsPath::new(format!("{base}/d{}/f{number}", number % 7).as_bytes()).unwrap();
+        Observation::new(Question::File(path), Digest([answer; 32]), Durability::Medium)
+    }
+
+    /// A chain of nodes, each with some of the files, and the digest of the last.
+    fn chain(base: &str, orders: &[Vec<usize>], answer: impl Fn(usize) -> u8) -> (Digest, BTreeMap<Digest, Vec<u8>>) {
+        let mut nodes = BTreeMap::new();
+        let mut last = None;
+        for part in orders {
+            let own = part.iter().map(|&number| file(base, number, answer(number))).collect();
+            let bytes = Node { children: last.into_iter().collect(), own }.encode(&roles(base));
+            last = Some(Node::digest(&bytes));
+            nodes.insert(Node::digest(&bytes), bytes);
+        }
+        (last.unwrap(), nodes)
+    }
+
+    fn flat(chain: &(Digest, BTreeMap<Digest, Vec<u8>>)) -> Flat {
+        Flat::new(chain.0, &|digest| chain.1.get(digest).cloned()).unwrap()
+    }
+
+    #[test]
+    fn the_same_observations_are_the_same_nodes_wherever_and_however_they_were_made() {
+        let all: Vec<usize> = (0..9000).collect();
+        let parts: Vec<Vec<usize>> = all.rchunks(700).map(|part| part.iter().rev().copied().collect()).collect();
+        let one = flat(&chain("/home/a/src", &[all], |_| 1));
+        let other = flat(&chain("/srv/ci/7", &parts, |_| 1));
+        assert_eq!(one, other);
+        assert!(one.nodes.len() > 3 && one.nodes.len() < 40, "{}", one.nodes.len());
+        let digests: Vec<Digest> = one.nodes.iter().map(|(digest, _)| *digest).collect();
+        assert_eq!(Flat::root(&digests).0, one.root);
+    }
+
+    #[test]
+    fn an_edit_changes_one_node() {
+        let all: Vec<usize> = (0..9000).collect();
+        let before = flat(&chain("/a", std::slice::from_ref(&all), |_| 1));
+        let after = flat(&chain("/a", &[all], |number| if number == 4321 { 2 } else { 1 }));
+        let changed = after.nodes.iter().filter(|node| !before.nodes.contains(node)).count();
+        assert_eq!((changed, before.nodes.len()), (1, after.nodes.len()));
+    }
+
+    #[test]
+    fn what_is_not_all_there_does_not_travel() {
+        let (root, mut nodes) = chain("/a", &[vec![1], vec![2]], |_| 1);
+        nodes.retain(|digest, _| *digest == root);
+        assert_eq!(Flat::new(root, &|digest| nodes.get(digest).cloned()), None);
+        // A real path where trees stand in.
+        let path = AbsPath::new(format!("{STAND_IN}/0/x").as_bytes()).unwrap();
+        let own = vec![
+            Observation::new(Question::File(path), Digest([0; 32]), Durability::Medium),
+            file("/a", 1, 1),
+        ];
+        let bytes = Node { children: vec![], own }.encode(&roles("/a"));
+        assert_eq!(Flat::new(Node::digest(&bytes), &|_| Some(bytes.clone())), None);
+    }
+}
