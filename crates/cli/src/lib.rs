@@ -8,6 +8,7 @@ pub mod commands;
 pub mod failure;
 pub mod flags;
 pub mod installable;
+pub mod interrupt;
 pub mod lock_flags;
 pub mod log;
 pub mod memory;

@@ -2,10 +2,11 @@
 
 use crate::arguments::{Word, Words};
 use crate::commands::{
-    affected, cache, compare, completions, doctor, eval, flake, graph, help, instantiate, jobs, manual, profile, repl, why,
+    affected, cache, compare, completions, doctor, eval, flake, graph, help, instantiate, jobs, manual, profile, repl, watch, why,
 };
 use crate::failure::Failure;
 use crate::flags::Flags;
+use crate::interrupt;
 use crate::log::Log;
 use crate::output::Output;
 use firn_eval::{Error, ErrorKind};
@@ -51,7 +52,15 @@ impl Invocation {
 pub fn main() -> ExitCode {
     let words: Vec<Vec<u8>> = std::env::args_os().map(OsStringExt::into_vec).collect();
     let thread = std::thread::Builder::new().name("firn".to_owned()).stack_size(STACK);
-    match thread.spawn(move || run(words)).map(std::thread::JoinHandle::join) {
+    let (waiting, listening) = interrupt::begin();
+    let started = thread.spawn(move || {
+        let _listening = listening;
+        run(words)
+    });
+    if started.is_ok() {
+        waiting.wait();
+    }
+    match started.map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => ExitCode::from(status),
         // The panic has been told; this status is not one that evaluation gives.
         Ok(Err(_)) => ExitCode::from(101),
@@ -79,6 +88,10 @@ fn run(words: Vec<Vec<u8>>) -> u8 {
         invocation = Invocation { called, tool: None, without_memo: true, ..invocation };
         result = dispatch(&mut invocation, Words::new(words));
     }
+    // Whatever became of it: the user did not wait for the end.
+    if firn_eval::is_interrupted() {
+        result = Err(Failure::Error(firn_eval::interrupted()));
+    }
     // What was printed before a failure stays printed.
     let result = result.and(invocation.output.flush()).or_else(|failure| invocation.output.flush().and(Err(failure)));
     let status = result.map_or_else(|failure| tell(&invocation, failure), |()| 0);
@@ -91,7 +104,9 @@ fn tell(invocation: &Invocation, failure: Failure) -> u8 {
     match failure {
         Failure::Exit(status) => status,
         Failure::Error(error) => {
-            invocation.log.say(&error.diagnostic());
+            if error.kind() != ErrorKind::Interrupted || interrupt::is_first_to_tell() {
+                invocation.log.say(&error.diagnostic());
+            }
             if error.kind() == ErrorKind::Usage {
                 point_to_help(invocation);
             }
@@ -115,12 +130,14 @@ fn dispatch(invocation: &mut Invocation, words: Words) -> Result<(), Failure> {
     match name {
         b"nix-instantiate" => {
             invocation.tool = Some("nix-instantiate");
+            interrupt::listen();
             firn_memo::doubt::can_begin_again(true);
             let flags = invocation.flags();
             instantiate::run(invocation, words, flags)
         }
         b"nix-eval-jobs" => {
             invocation.tool = Some("nix-eval-jobs");
+            interrupt::listen();
             let flags = invocation.flags();
             jobs::run(invocation, words, flags)
         }
@@ -158,6 +175,7 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
             (b"profile", None) => profile::run,
             (b"graph", None) => graph::run,
             (b"why", None) => why::run,
+            (b"watch", None) => watch::run,
             (b"affected", None) => affected::run,
             (b"doctor", None) => doctor::run,
             (b"completions", None) => |invocation, words, _| completions::run(invocation, words),
@@ -169,12 +187,16 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
             },
             (b"flake", _) => flake::run,
             (b"eval", _) => {
+                interrupt::listen();
                 firn_memo::doubt::can_begin_again(true);
                 return eval::run(invocation, words, flags);
             }
             (b"help", _) => return help::topic(invocation, words),
             _ => return Err(Failure::usage("'", &name, "' is not a recognised command")),
         };
+        if name != b"repl" {
+            interrupt::listen();
+        }
         firn_memo::doubt::can_begin_again(name == b"instantiate");
         invocation.called.push(b' ');
         invocation.called.extend_from_slice(&name);

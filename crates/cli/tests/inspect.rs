@@ -231,3 +231,117 @@ fn affected_is_never_too_little_over_random_edits() {
         git(&project, &["commit", "-q", "--allow-empty", "-m", "next"]);
     }
 }
+
+/// A `firn watch` that runs, and what it has printed so far on both streams.
+struct Watching {
+    child: std::process::Child,
+    heard: std::sync::mpsc::Receiver<String>,
+    /// Lines that nobody has waited for yet: the two streams come in any order.
+    waiting: Vec<String>,
+}
+
+impl Watching {
+    fn start(project: &Project, arguments: &[&str]) -> Watching {
+        let mut child = project.command(&[&["watch"], arguments].concat()).spawn().expect("firn starts");
+        let (send, heard) = std::sync::mpsc::channel();
+        let streams: [Box<dyn std::io::Read + Send>; 2] =
+            [Box::new(child.stdout.take().expect("piped")), Box::new(child.stderr.take().expect("piped"))];
+        for stream in streams {
+            let send = send.clone();
+            std::thread::spawn(move || {
+                use std::io::BufRead;
+                for line in std::io::BufReader::new(stream).lines().map_while(Result::ok) {
+                    if send.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        Watching { child, heard, waiting: Vec::new() }
+    }
+
+    /// Waits for a line that begins so.
+    fn expect(&mut self, begins: &str) {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        loop {
+            if let Some(at) = self.waiting.iter().position(|line| line.starts_with(begins)) {
+                self.waiting.remove(at);
+                return;
+            }
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            let line = self.heard.recv_timeout(left).unwrap_or_else(|_| panic!("no {begins:?} in {:?}", self.waiting));
+            self.waiting.push(line);
+        }
+    }
+
+    fn interrupt(mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        let done = std::process::Command::new("kill").args(["-INT", &id]).status().expect("kill runs");
+        assert!(done.success());
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+#[test]
+fn watching_tells_what_changed_and_the_new_answer() {
+    let project = Project::new();
+    project.write("default.nix", "{ a = import ./a.nix; l = { x = 1; y = import ./a.nix; z = 3; }; }");
+    project.write("a.nix", "1");
+    let mut watching = Watching::start(&project, &["-f", ".", "a"]);
+    watching.expect("1");
+    watching.expect("watching");
+    project.write("a.nix", "22");
+    watching.expect("content of a.nix changed");
+    watching.expect("22");
+    watching.expect("watching");
+    project.write("a.nix", "throw \"no\"");
+    watching.expect("content of a.nix changed");
+    watching.expect("       error: no");
+    watching.expect("watching");
+    project.remove("a.nix");
+    watching.expect("file a.nix disappeared");
+    watching.expect("       error: path '");
+    watching.expect("watching");
+    project.write("a.nix", "22");
+    watching.expect("a.nix appeared");
+    watching.expect("22");
+    watching.expect("watching");
+    project.write("a.nix", "20 + 2");
+    watching.expect("content of a.nix changed");
+    watching.expect("the answer is the same");
+    watching.expect("watching");
+    assert_eq!(watching.interrupt(), Some(130));
+
+    let mut watching = Watching::start(&project, &["--json", "--pretty", "-f", ".", "l"]);
+    watching.expect("}");
+    watching.expect("watching");
+    project.write("a.nix", "5");
+    watching.expect("content of a.nix changed");
+    watching.expect("-  \"y\": 22,");
+    watching.expect("+  \"y\": 5,");
+    watching.expect("watching");
+    assert_eq!(watching.interrupt(), Some(130));
+}
+
+#[test]
+fn watching_a_flake_sees_its_files() {
+    let project = Project::new();
+    project.write("flake.nix", "{ outputs = _: { v = import ./v.nix; }; }");
+    project.write("v.nix", "1");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "."]);
+    let mut watching = Watching::start(&project, &[".#v"]);
+    watching.expect("1");
+    watching.expect("watching");
+    project.write("v.nix", "2");
+    watching.expect("file v.nix changed");
+    watching.expect("2");
+    watching.expect("watching");
+    project.write("flake.nix", "{ outputs = _: { v = }; }");
+    watching.expect("file flake.nix changed");
+    watching.expect("error: syntax error");
+    watching.expect("watching");
+    project.write("flake.nix", "{ outputs = _: { v = 3; }; }");
+    watching.expect("3");
+    assert_eq!(watching.interrupt(), Some(130));
+}

@@ -148,3 +148,25 @@ fn a_conversation() {
     let kept = std::fs::read_to_string(scratch.0.join(".local/share/firn/repl-history")).expect("a history");
     assert!(kept.contains("x + 22") && kept.contains("still here"), "{kept}");
 }
+
+#[test]
+fn an_interruption_leads_back_to_the_prompt() {
+    let scratch = Scratch(std::env::temp_dir().join(format!("firn-repl-interrupt-{}", std::process::id())));
+    std::fs::create_dir_all(&scratch.0).expect("a scratch directory");
+    let mut terminal = Terminal::start(&scratch.0);
+    terminal.expect("firn> ");
+    terminal.ask("slow = n: builtins.foldl' (a: b: a + builtins.length (builtins.filter (x: x) (builtins.genList (x: true) 1000))) 0 (builtins.genList (x: x) n)", "");
+    terminal.ask("kept = { a = slow 1000000; }", "");
+    for _ in 0..2 {
+        terminal.keys("kept.a\r");
+        terminal.expect("\n");
+        std::thread::sleep(Duration::from_millis(500));
+        let id = terminal.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
+        terminal.expect("error: interrupted by the user");
+        terminal.expect("firn> ");
+        terminal.ask("slow 4", "4000");
+    }
+    terminal.keys("\x04");
+    assert_eq!(terminal.child.wait().expect("it ends").code(), Some(0));
+}

@@ -237,7 +237,7 @@ impl Machine {
     #[inline]
     pub fn deeper(&self, pos: Pos) -> Result<u32> {
         let depth = self.depth.get();
-        if depth > self.depth_limit.get() {
+        if depth >= self.depth_limit.get() {
             self.go_deep(depth, pos)?;
         }
         self.depth.set(depth + 1);
@@ -248,11 +248,14 @@ impl Machine {
     /// than there is left.
     #[cold]
     fn go_deep(&self, depth: u32, pos: Pos) -> Result<()> {
+        if crate::is_interrupted() {
+            return Err(crate::interrupted());
+        }
         if depth > self.max_depth {
             return Err(too_deep(pos));
         }
         self.shared.memo.go_deep();
-        self.depth_limit.set(self.max_depth);
+        self.depth_limit.set(self.max_depth.saturating_add(1));
         Ok(())
     }
 

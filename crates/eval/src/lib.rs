@@ -19,6 +19,7 @@ mod expect;
 mod force;
 mod frame;
 mod import;
+mod interrupt;
 mod machine;
 mod names;
 mod operators;
@@ -44,6 +45,7 @@ pub use errors::{color_bytes, colored, colored_name, missing_feature, show_type}
 pub use firn_value::{Error, ErrorKind, Result};
 pub use force::place_of;
 pub use import::Bindings;
+pub use interrupt::{interrupt, interrupted, is_interrupted, resume};
 pub use machine::{Builtin, Machine, Manner, PrimopFn, Shared};
 pub use names::Names;
 pub use packages::Package;

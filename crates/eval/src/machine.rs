@@ -123,7 +123,8 @@ pub struct Machine {
     pub stats: Stats,
     pub(crate) depth: Cell<u32>,
     pub(crate) stack_limit: Cell<usize>,
-    pub(crate) depth_limit: Cell<u32>,
+    /// From this depth on calls look closer: too deep, or interrupted.
+    pub(crate) depth_limit: &'static crate::interrupt::Limit,
     /// Instances whose productions run, innermost last.
     pub(crate) running: RefCell<Vec<Stamp>>,
     /// Calls whose cells are being evaluated on behalf of others.
@@ -227,7 +228,7 @@ impl Machine {
             stats: Stats::default(),
             depth: Cell::new(0),
             stack_limit: Cell::new(usize::MAX),
-            depth_limit: Cell::new(limit),
+            depth_limit: crate::interrupt::Limit::new(limit.saturating_add(1)),
             running: RefCell::default(),
             on_behalf: RefCell::default(),
             aheads: Cell::new(0),

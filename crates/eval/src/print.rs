@@ -139,7 +139,7 @@ impl Printer<'_> {
             return Err(Error::new(ErrorKind::StackOverflow, "stack overflow; max-call-depth exceeded"));
         }
         match self.print_inner(cell, depth) {
-            Err(error) if error.kind() != ErrorKind::StackOverflow => {
+            Err(error) if !matches!(error.kind(), ErrorKind::StackOverflow | ErrorKind::Interrupted) => {
                 let throws = match self.options.errors {
                     OnError::Throw => true,
                     OnError::ThrowTopLevel => depth == 0,

@@ -150,9 +150,12 @@ impl Error {
         if text.is_empty() { self } else { self.frame(Frame { pos, text, always: false }) }
     }
 
-    /// Adds a frame around the ones already there.
+    /// Adds a frame around the ones already there. NIX: an interruption has none; where it happened means nothing.
     #[cold]
     pub fn frame(self: Box<Self>, frame: Frame) -> Box<Error> {
+        if self.kind() == ErrorKind::Interrupted {
+            return self;
+        }
         let mut links = self.trace.links();
         let inner = links.take();
         *links = Some(Arc::new(Link { frame, inner }));

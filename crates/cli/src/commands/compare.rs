@@ -203,7 +203,7 @@ fn ask_all(
         let plain = question.expected.as_ref().is_some_and(|row| row.out.is_none());
         let answered = answer(&machine, &question.attribute, found, plain);
         // Nobody listens any more after a failure to print.
-        if send.send((index, answered)).is_err() {
+        if firn_eval::is_interrupted() || send.send((index, answered)).is_err() {
             return machine.stats;
         }
     }

@@ -22,6 +22,7 @@ Commands:
   repl          evaluate expressions as you type them, as nix repl does
   profile       run eval or instantiate and tell where its time went
   why           tell what an answer rests on, and what changed since earlier answers
+  watch         print a value, and again whenever something it rests on has changed
   affected      list the questions whose answers a change of files may have changed
   graph         draw what a result depends on: files, variables, derivations
   compare       show where derivations differ from those that a list names
@@ -335,6 +336,7 @@ pub(crate) const TOPICS: &[(&str, &str)] = &[
     ("repl", REPL),
     ("profile", PROFILE),
     ("why", super::why::HELP),
+    ("watch", super::watch::HELP),
     ("affected", super::affected::HELP),
     ("graph", GRAPH),
     ("compare", COMPARE),

@@ -271,6 +271,11 @@ impl<'a> Run<'a> {
 
     /// Ends the run, or lets another process go on with it.
     fn finish(mut self) -> Result<(), Failure> {
+        if firn_eval::is_interrupted() {
+            self.progress.pause();
+            self.session.store.close().map_err(failed)?;
+            return Err(Failure::Error(firn_eval::interrupted()));
+        }
         let todo: Vec<_> = self.queue.rest().into_iter().map(|(path, Todo { decided, .. })| (path, decided)).collect();
         if !todo.is_empty() {
             self.progress.pause();
@@ -332,7 +337,7 @@ fn work(machine: Machine, task: &Task<'_>, queue: &Queue, limit: u64, send: &mps
             }
         };
         queue.done(&path);
-        if !sent || recycle::memory_in_use().is_some_and(|used| used > limit) {
+        if !sent || firn_eval::is_interrupted() || recycle::memory_in_use().is_some_and(|used| used > limit) {
             queue.stop();
         }
     }

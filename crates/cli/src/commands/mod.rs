@@ -17,4 +17,5 @@ pub mod profile;
 mod render;
 pub mod repl;
 mod subject;
+pub mod watch;
 pub mod why;

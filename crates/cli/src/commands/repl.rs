@@ -11,6 +11,7 @@ use crate::arguments::{Word, Words};
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::installable::enable_flakes;
+use crate::interrupt;
 use crate::program::Invocation;
 use crate::session::Session;
 use crate::settings;
@@ -399,10 +400,16 @@ impl<'a> Repl<'a> {
 
     /// Does what a text says; whether the conversation goes on, and whether the text must be longer first.
     fn answer(&mut self, text: &str) -> Result<Next, Failure> {
+        if interrupt::stays() {
+            // At the prompt Ctrl-C is a key: what is left of an interruption is for a line that has ended.
+            firn_eval::resume();
+        }
         match self.line(text) {
             // Nobody reads what is printed.
             Err(Failure::Exit(status)) => Err(Failure::Exit(status)),
+            Err(failure) if firn_eval::is_interrupted() && !interrupt::stays() => Err(failure),
             Err(failure) => {
+                firn_eval::resume();
                 self.tell_failure(&failure);
                 Ok(Next::Prompt)
             }
@@ -412,6 +419,7 @@ impl<'a> Repl<'a> {
 
     /// Reads lines from what is no terminal.
     fn read_all(mut self) -> Result<(), Failure> {
+        interrupt::listen();
         let mut text = String::new();
         for line in std::io::stdin().lock().lines() {
             let line = line.map_err(|e| Failure::error(format!("reading from standard input: {}", firn_host::Errno::from(e))))?;
@@ -440,6 +448,8 @@ impl<'a> Repl<'a> {
         let repl = Rc::new(RefCell::new(self));
         let mut editor: Editor<Asked<'a>, FileHistory> = Editor::with_config(config).map_err(failed)?;
         editor.set_helper(Some(Asked(Rc::clone(&repl))));
+        interrupt::stay();
+        interrupt::listen();
         if let Some(file) = &history {
             // The first conversation has no history yet.
             let _ = editor.load_history(file);

@@ -62,6 +62,8 @@ pub(super) fn evaluate(machine: &Machine, task: &Task<'_>, path: &Path, cell: Op
         Ok(Some(names)) => (if names.is_empty() { Outcome::Nothing } else { Outcome::Set(names) }, None),
         Ok(None) => (Outcome::Job(Tree::Object(line)), None),
         Err(error) if error.kind() == ErrorKind::Postponed => (Outcome::Postponed, None),
+        // The run ends, and nothing is said of what was under way.
+        Err(error) if error.kind() == ErrorKind::Interrupted => (Outcome::Nothing, None),
         Err(error) => {
             let message = filter_escapes(&error.diagnostic().render(task.full_traces), true);
             line.insert(b"error".to_vec(), text(&message));
@@ -211,7 +213,7 @@ fn outputs(machine: &Machine, attr: &[u8], set: Attrs) -> Result<Outputs> {
     let ca = machine.settings().features.ca_derivations;
     match read {
         Ok(()) => Ok(found),
-        Err(error) if error.kind() == ErrorKind::Postponed => Err(error),
+        Err(error) if matches!(error.kind(), ErrorKind::Postponed | ErrorKind::Interrupted) => Err(error),
         // NIX: paths of content-addressed outputs are not known; what was read before one stays.
         Err(_) if ca && !found.is_empty() => Ok(found),
         Err(_) if ca => output_names(machine, set).map(|names| names.into_iter().map(|name| (name, None)).collect()),
