@@ -280,3 +280,31 @@ fn rooted_files(scratch: &Scratch) -> BTreeMap<String, (u32, Vec<u8>)> {
     let files = scratch::files_below(&scratch.path("root/nix/store"));
     files.into_iter().map(|(name, mode, text)| (name, (mode, text))).collect()
 }
+
+/// A build that fails during evaluation, and one whose hash is another.
+const FAILING: [&str; 2] = [
+    r#"import (derivation { name = "f"; system = builtins.currentSystem; builder = "/bin/sh"; args = [ "-c" "exit 3" ]; })"#,
+    r#"import (derivation { name = "h"; system = builtins.currentSystem; builder = "/bin/sh"; args = [ "-c" "echo 1 > $out" ];
+        outputHash = "0000000000000000000000000000000000000000000000000000"; outputHashAlgo = "sha256"; outputHashMode = "flat"; })"#,
+];
+
+#[test]
+fn a_build_that_fails_during_evaluation_ends_with_the_status_of_nix() {
+    if !nix_is_here() {
+        return;
+    }
+    let status = |mut command: Command| command.stderr(Stdio::null()).output().expect("it runs").status.code();
+    let both = |scratch: &Scratch, text: &str| {
+        let arguments = ["--eval", "--read-write-mode", "-E", text];
+        let mut nix = scratch.command("nix-instantiate");
+        nix.args(arguments);
+        (status(scratch.firn_command(&arguments)), status(nix))
+    };
+    let scratch = Scratch::new("failing");
+    assert_eq!(both(&scratch, FAILING[0]), (Some(100), Some(100)));
+    assert_eq!(both(&scratch, FAILING[1]), (Some(102), Some(102)));
+    let mut scratch = Scratch::new("failing-daemon");
+    scratch.start_daemon();
+    let (firn, nix) = both(&scratch, FAILING[0]);
+    assert_eq!(firn, nix);
+}

@@ -282,6 +282,14 @@ impl Watching {
     }
 }
 
+impl Drop for Watching {
+    fn drop(&mut self) {
+        // Nothing to do where it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 fn watching_tells_what_changed_and_the_new_answer() {
     let project = Project::new();

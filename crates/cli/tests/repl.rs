@@ -26,8 +26,9 @@ impl Terminal {
         let pty = unix::pty::openpty(None, None).expect("a pty");
         let master = File::from(pty.master);
         let copy = || Stdio::from(pty.slave.try_clone().expect("another end of the pty"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
-        command.args(["repl"]).current_dir(home).env_clear().env("HOME", home).env("TERM", "xterm").env("NO_COLOR", "1");
+        // Ctrl-C is ignored by what a script starts in the background, and by all that it starts.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_firn"), "repl"]).current_dir(home).env_clear().env("HOME", home).env("TERM", "xterm").env("NO_COLOR", "1");
         command.env("NIX_CONF_DIR", "/nonexistent").env("NIX_REMOTE", "dummy://");
         command.stdin(copy()).stdout(copy()).stderr(copy());
         let child = command.spawn().expect("firn starts");

@@ -26,7 +26,8 @@ pub fn store_error(error: &firn_store::Error) -> Box<Error> {
         firn_store::ErrorKind::Usage => ErrorKind::Usage,
         _ => ErrorKind::Store,
     };
-    error.traces().iter().fold(Error::new(kind, error.message()), |e, trace| e.trace(Pos::NONE, &trace[..]))
+    let told = Error::new(kind, error.message()).exit_with(error.status());
+    error.traces().iter().fold(told, |e, trace| e.trace(Pos::NONE, &trace[..]))
 }
 
 impl Machine {

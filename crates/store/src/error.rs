@@ -35,6 +35,7 @@ struct Inner {
     message: Vec<u8>,
     traces: Vec<Vec<u8>>,
     source: Option<io::Error>,
+    status: u8,
 }
 
 /// Shorthand used throughout the crate.
@@ -44,7 +45,7 @@ impl Error {
     /// An error whose message is the concatenation of `parts`.
     #[cold]
     pub fn new(kind: ErrorKind, parts: &[&[u8]]) -> Self {
-        Error(Box::new(Inner { kind, message: parts.concat(), traces: Vec::new(), source: None }))
+        Error(Box::new(Inner { kind, message: parts.concat(), traces: Vec::new(), source: None, status: 1 }))
     }
 
     /// The error with what was going on around it, the innermost first, as a daemon tells it.
@@ -61,8 +62,21 @@ impl Error {
 
     /// The error once more, for another who waits for the same; an I/O error behind it stays with the first.
     pub fn again(&self) -> Self {
-        let Inner { kind, message, traces, source: _ } = &*self.0;
-        Error(Box::new(Inner { kind: *kind, message: message.clone(), traces: traces.clone(), source: None }))
+        let Inner { kind, message, traces, source: _, status } = &*self.0;
+        let (message, traces) = (message.clone(), traces.clone());
+        Error(Box::new(Inner { kind: *kind, message, traces, source: None, status: *status }))
+    }
+
+    /// The error as one that programs end with this status for.
+    #[must_use]
+    pub fn with_status(mut self, status: u8) -> Self {
+        self.0.status = status;
+        self
+    }
+
+    /// The status that programs end with for it.
+    pub fn status(&self) -> u8 {
+        self.0.status
     }
 
     /// The class of the failure.
@@ -84,7 +98,7 @@ impl Error {
 impl From<io::Error> for Error {
     fn from(source: io::Error) -> Self {
         let message = source.to_string().into_bytes();
-        Error(Box::new(Inner { kind: ErrorKind::Io, message, traces: Vec::new(), source: Some(source) }))
+        Error(Box::new(Inner { kind: ErrorKind::Io, message, traces: Vec::new(), source: Some(source), status: 1 }))
     }
 }
 

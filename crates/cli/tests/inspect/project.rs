@@ -37,7 +37,9 @@ impl Project {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
+        // Ctrl-C is ignored by what a script starts in the background, and by all that it starts.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_firn")]);
         command.env_clear().env("HOME", "/homeless").env("NIX_REMOTE", "dummy://").env("NIX_CONF_DIR", "/nonexistent");
         command.env("FIRN_CACHE_DIR", self.dir.path().join("cache")).env("FIRN_MEMO_LEAST", "0");
         if let Some(path) = std::env::var_os("PATH") {

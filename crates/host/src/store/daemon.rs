@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod connection;
+mod failure;
 mod wire;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -212,7 +213,10 @@ impl Daemon {
             }
             let mut question = Message::default();
             question.number(request::BUILD_PATHS).strings(names.iter().map(Vec::as_slice)).number(0);
-            connection.ask(&question, |own| own.answer().number())?;
+            connection.ask(&question, |own| own.answer().number()).map_err(|error| {
+                let status = failure::told_status(error.message());
+                error.with_status(status)
+            })?;
             wanted.iter().map(|built| self.output(connection, built)).collect()
         })
     }
@@ -229,7 +233,8 @@ impl Daemon {
             (0..own.answer().length()?).map(|_| BuildResult::read(own)).collect::<Result<Vec<_>>>()
         })?;
         if let Some(failed) = results.iter().find(|result| !SUCCESSES.contains(&result.status)) {
-            return Err(Error::new(ErrorKind::Other, &[&failed.message]));
+            let told = Error::new(ErrorKind::Other, &[&failed.message]);
+            return Err(told.with_status(failure::status(failed.status, &failed.message)));
         }
         let mut paths = Vec::with_capacity(wanted.len());
         for (built, name) in wanted.iter().zip(names) {
@@ -371,7 +376,8 @@ impl Backend for Daemon {
     }
 
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {
-        Daemon::build(self, wanted)
+        // NIX: what a daemon that others started says of a failure has no status in it.
+        Daemon::build(self, wanted).map_err(|error| error.with_status(1))
     }
 
     fn missing(&self, objects: &[StorePath], outputs: &[Built]) -> Result<Option<Missing>> {
