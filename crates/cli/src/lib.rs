@@ -5,6 +5,7 @@
 
 pub mod arguments;
 pub mod commands;
+pub mod definitions;
 pub mod failure;
 pub mod flags;
 pub mod installable;

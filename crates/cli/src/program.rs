@@ -107,6 +107,11 @@ fn tell(invocation: &Invocation, failure: Failure) -> u8 {
             if error.kind() != ErrorKind::Interrupted || interrupt::is_first_to_tell() {
                 invocation.log.say(&error.diagnostic());
             }
+            // What Nix does not tell is told only where nobody expects Nix.
+            if invocation.tool.is_none() {
+                let notes = crate::definitions::notes(error.message(), &*invocation.host);
+                notes.iter().for_each(|line| invocation.log.line(line));
+            }
             if error.kind() == ErrorKind::Usage {
                 point_to_help(invocation);
             }

@@ -127,7 +127,7 @@ fn shared(counts: &firn_remote::Counts) -> Tree {
 }
 
 /// How often each function and builtin was called, the most called first.
-fn counted(calls: &CallTree) -> [(&'static str, Tree); 2] {
+fn counted(calls: &CallTree) -> [(&'static str, Tree); 3] {
     let mut costs: Vec<_> = calls.costs.iter().filter(|cost| cost.calls > 0).collect();
     costs.sort_by_key(|cost| std::cmp::Reverse(cost.calls));
     let (mut builtins, mut functions) = (BTreeMap::new(), Vec::new());
@@ -149,7 +149,8 @@ fn counted(calls: &CallTree) -> [(&'static str, Tree); 2] {
             }
         }
     }
-    [("primops", Tree::Object(builtins)), ("functions", Tree::List(functions))]
+    // NIX: selections of attributes are counted as well, into a copy of the list that is printed: it says null.
+    [("primops", Tree::Object(builtins)), ("functions", Tree::List(functions)), ("attributes", Tree::Null)]
 }
 
 /// What the memo did within the run (O2), and the functions that profited most; nothing if it is off.

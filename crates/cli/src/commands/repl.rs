@@ -1,10 +1,11 @@
 //! `firn repl`, which is `nix repl`: lines are evaluated as they are typed; [`scope`] holds what they define, [`complete`]
-//! what may be typed next, [`programs`] what others do, [`doc`] what `:doc` shows.
+//! what may be typed next, [`programs`] what others do, [`doc`] what `:doc` shows, [`why`] what `:why` does.
 
 mod complete;
 mod doc;
 mod programs;
 mod scope;
+mod why;
 
 use super::help;
 use crate::arguments::{Word, Words};
@@ -61,6 +62,8 @@ The following commands are available:
   :te, :trace-enable [bool]    Enable, disable or toggle showing traces for
                                errors
   :u <expr>                    Build derivation, then start nix-shell
+  :why <expr>                  Show the files and whatever else the expression
+                               looks at
   :?, :help                    Brings up this help menu
 ";
 
@@ -91,6 +94,8 @@ pub(super) struct Repl<'a> {
     loaded: Vec<Loaded>,
     last: Option<Attrs>,
     show_trace: bool,
+    /// Loading something says nothing.
+    quiet: bool,
 }
 
 /// What comes after a line.
@@ -131,7 +136,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let show_trace = resolved.eval.show_trace;
     let session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
     let mut repl =
-        Repl { invocation, flags, typed, session, scope: Scope::default(), loaded: Vec::new(), last: None, show_trace };
+        Repl { invocation, flags, typed, session, scope: Scope::default(), loaded: Vec::new(), last: None, show_trace, quiet: false };
     repl.greet();
     repl.load_named();
     if std::io::stdin().is_terminal() { repl.converse() } else { repl.read_all() }
@@ -231,6 +236,9 @@ impl<'a> Repl<'a> {
         let set = self.session.machine.force_attrs(value, Pos::NONE, context)?;
         for (name, _, cell) in set.iter() {
             self.scope.define(name, cell);
+        }
+        if self.quiet {
+            return Ok(());
         }
         let mut shown = Vec::new();
         for (at, (name, _, _)) in set.iter_by_name().take(MOST_SHOWN).enumerate() {
@@ -370,6 +378,7 @@ impl<'a> Repl<'a> {
                 let shown = self.documentation(argument)?;
                 self.tell(&shown)?;
             }
+            ":why" => self.why(argument)?,
             ":te" | ":trace-enable" => self.toggle_traces(argument)?,
             _ => return Err(Failure::error(format!("unknown command '{}'", colored(command)))),
         }

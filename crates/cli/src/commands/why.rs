@@ -16,7 +16,7 @@ use crate::program::Invocation;
 use firn_host::{Observation, Question};
 use firn_memo::kept::{Asked, Roles};
 use firn_text::json::Tree;
-use layout::Layout;
+pub(super) use layout::Layout;
 use std::collections::BTreeSet;
 
 /// The help.

@@ -109,8 +109,9 @@ impl Survey<'_> {
                 return None;
             }
             inside |= facts.inside || self.is_entry_inside(written, judge.roles);
-            // The newest of those that are known in full tells most.
-            if best.is_none_or(|(other, _, before)| (!facts.unknown, record.made) > (!before.unknown, other.made)) {
+            // The newest of those that are known in full, and hold, tells most.
+            let rank = |record: &Record, facts: Facts| (!facts.unknown, !facts.changed, record.made);
+            if best.is_none_or(|(other, _, before)| rank(record, facts) > rank(other, before)) {
                 best = Some((record, trees, facts));
             }
         }

@@ -38,6 +38,15 @@ impl Scope {
         }
     }
 
+    /// Takes over what another scope defines and this one does not.
+    pub fn add_missing(&mut self, other: &Scope) {
+        for (&name, &cell) in other.names.iter().zip(&other.cells) {
+            if !self.index.contains_key(&name) {
+                self.define(name, cell);
+            }
+        }
+    }
+
     /// Names that begin like this, those of the language among them.
     pub fn completions(&self, session: &Session, start: &[u8]) -> Vec<Vec<u8>> {
         let own = self.names.iter().copied();

@@ -20,7 +20,7 @@ struct Node {
 
 /// The tree. Nodes are numbers into it; the first is above all.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(in crate::commands) struct Layout {
     nodes: Vec<Node>,
 }
 
