@@ -19,7 +19,7 @@ fn main() {
                 println!("a list of {} elements", list.len());
             }
             let mut out = Vec::new();
-            print_ambiguous(value, true, &mut out);
+            print_ambiguous(&machine, value, true, &mut out);
             println!("{}", String::from_utf8_lossy(&out));
         }
         Err(error) => {

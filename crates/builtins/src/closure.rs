@@ -74,11 +74,12 @@ enum Plain {
 }
 
 impl Plain {
-    fn of(key: Value) -> Option<Plain> {
+    /// NIX: keys are ordered, paths by their bytes.
+    fn of(machine: &Machine, key: Value) -> Option<Plain> {
         if let Some(n) = key.as_int() {
             return Some(Plain::Int(n));
         }
-        key.as_str().map(|s| Plain::String(s.bytes())).or_else(|| key.as_path().map(Plain::Path))
+        key.as_str().map(|s| Plain::String(s.bytes())).or_else(|| key.as_path().map(|path| Plain::Path(machine.path_text(path))))
     }
 }
 
@@ -98,7 +99,7 @@ impl Seen {
         let value = machine.force(key, Pos::NONE)?;
         let new = match &mut self.tree {
             Some(tree) => tree.insert(&self.keys, key, &mut |a, b| machine.less_than(a, b, Pos::NONE, "")),
-            None => match (Plain::of(value), self.keys.first()) {
+            None => match (Plain::of(machine, value), self.keys.first()) {
                 (Some(plain), first) if first.is_none_or(|&first| same_type(machine, first, value)) => {
                     Ok(self.plain.insert(plain))
                 }

@@ -54,7 +54,7 @@ impl Writer<'_> {
 
     fn write_here(&mut self, cell: Value, top: bool, pos: Pos) -> Result<()> {
         let machine = self.machine;
-        let value = if self.strict { machine.force(cell, pos)? } else { evaluated_value(cell, top).unwrap_or(cell) };
+        let value = if self.strict { machine.force(cell, pos)? } else { evaluated_value(machine, cell, top).unwrap_or(cell) };
         match value.get_type() {
             Some(Type::Null) => self.out.extend_from_slice(b"null"),
             Some(Type::Bool) => {
@@ -74,7 +74,7 @@ impl Writer<'_> {
                     self.context.add(Context::single(element));
                     self.text(&copied);
                 } else {
-                    self.text(path);
+                    self.text(machine.path_text(path));
                 }
             }
             Some(Type::List) => return self.list(value, pos),
@@ -91,7 +91,7 @@ impl Writer<'_> {
         let fail =
             |what: &str, pos| Error::new(ErrorKind::Type, format!("cannot convert {} to JSON", colored(what))).at(pos);
         // A function where Nix would have a thunk.
-        if !self.strict && cell.is_whnf() && evaluated_value(cell, top).is_none() {
+        if !self.strict && cell.is_whnf() && evaluated_value(self.machine, cell, top).is_none() {
             return fail("a thunk", pos);
         }
         fail(&show_type(value), function_pos(value).unwrap_or(pos))

@@ -21,6 +21,10 @@ fn legacy_base_name(path: &[u8]) -> &[u8] {
 
 fn base_name_of(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let context = "while evaluating the first argument passed to builtins.baseNameOf";
+    if let Some(path) = machine.force(args[0], pos)?.as_path() {
+        let path = AbsPath::new(path).map_err(|e| machine.host_error(e))?;
+        return Ok(Value::string(machine.path_name(&path), firn_value::Context::EMPTY));
+    }
     let text = machine.coerce_to_string(args[0], pos, context, Coercion::PLAIN)?;
     let Some(text) = text.as_str() else { return Ok(text) };
     Ok(Value::string(legacy_base_name(text.bytes()), text.context()))
@@ -30,7 +34,9 @@ fn dir_of(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let value = machine.force(args[0], pos)?;
     if let Some(path) = value.as_path() {
         let path = AbsPath::new(path).map_err(|e| machine.host_error(e))?;
-        return Ok(Value::path(path.parent().unwrap_or(path).as_bytes()));
+        let parent = path.parent().unwrap_or_else(|| path.clone());
+        machine.path_related(path.as_bytes(), parent.as_bytes());
+        return Ok(Value::path(parent.as_bytes()));
     }
     let context = "while evaluating the first argument passed to 'builtins.dirOf'";
     let text = machine.coerce_to_string(value, pos, context, Coercion::PLAIN)?;
@@ -46,7 +52,7 @@ fn dir_of(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 fn to_path(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let context = "while evaluating the first argument passed to builtins.toPath";
     let (path, context) = machine.coerce_to_path(args[0], pos, context)?;
-    Ok(Value::string(path.as_bytes(), context))
+    Ok(Value::string(machine.path_text(path.as_bytes()), context))
 }
 
 fn store_path(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {

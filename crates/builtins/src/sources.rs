@@ -66,7 +66,7 @@ fn filter_source(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let what = "while evaluating the second argument (the path to filter) passed to 'builtins.filterSource'";
     let (path, context) = machine.coerce_to_path(args[1], pos, what)?;
     machine.force_function(args[0], pos, "while evaluating the first argument passed to builtins.filterSource")?;
-    let name = path.base_name().unwrap_or_default().to_vec();
+    let name = machine.path_name(&path).to_vec();
     let filter = Some(args[0]);
     add_path(machine, pos, &Addition { name: &name, path, context, filter, method: Method::Nar, expected: None })
 }
@@ -111,7 +111,7 @@ fn path(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let Some((path, context)) = path else {
         return Err(eval_error("missing required 'path' attribute in the first argument to 'builtins.path'", pos));
     };
-    let base = path.base_name().unwrap_or_default().to_vec();
+    let base = if name.is_empty() { machine.path_name(&path).to_vec() } else { Vec::new() };
     let name = if name.is_empty() { &base } else { name };
     add_path(machine, pos, &Addition { name, path, context, filter, method, expected })
 }
@@ -265,7 +265,7 @@ fn hash_source(machine: &Machine, pos: Pos, addition: &Addition<'_>, source: &mu
 fn call_filter(machine: &Machine, pos: Pos, filter: Value, path: &AbsPath) -> std::result::Result<bool, Failure> {
     let file_type = machine.host().existing_type(path)?;
     let args = [
-        Value::string(path.as_bytes(), Context::EMPTY),
+        Value::string(machine.path_text(path.as_bytes()), Context::EMPTY),
         Value::string(file_type.nix_name().as_bytes(), Context::EMPTY),
     ];
     let answer = machine.call(filter, &args, pos)?;
@@ -278,7 +278,7 @@ pub(crate) struct StoreCopier;
 impl SourceCopier for StoreCopier {
     fn copy(&self, machine: &Machine, path: &[u8], pos: Pos) -> Result<(Vec<u8>, Symbol)> {
         let path = AbsPath::new(path).map_err(|e| machine.host_error(e))?;
-        let name = path.base_name().unwrap_or_default().to_vec();
+        let name = machine.path_name(&path).to_vec();
         let root = machine.host().resolve_symlinks(&path, Follow::Ancestors).map_err(|e| machine.host_error(e))?;
         let addition =
             Addition { name: &name, path, context: Context::EMPTY, filter: None, method: Method::Nar, expected: None };

@@ -44,14 +44,14 @@ struct Place {
 }
 
 impl Place {
-    fn of(pos: Pos) -> Place {
+    fn of(machine: &Machine, pos: Pos) -> Place {
         match pos.resolve() {
             None => Place { column: "0".to_owned(), line: "0".to_owned(), path: None },
             Some(place) => Place {
                 column: place.column.to_string(),
                 line: place.line.to_string(),
                 path: match place.file.origin() {
-                    Origin::File(path) => Some(path.clone()),
+                    Origin::File(path) => Some(machine.path_text(path).to_vec()),
                     _ => None,
                 },
             },
@@ -70,7 +70,7 @@ impl Place {
 impl Writer<'_> {
     /// The cell's value if it may be shown.
     fn shown(&self, cell: Value, top: bool, pos: Pos) -> Result<Option<Value>> {
-        if self.strict { self.machine.force(cell, pos).map(Some) } else { Ok(evaluated_value(cell, top)) }
+        if self.strict { self.machine.force(cell, pos).map(Some) } else { Ok(evaluated_value(self.machine, cell, top)) }
     }
 
     fn write(&mut self, cell: Value, top: bool, pos: Pos) -> Result<()> {
@@ -103,7 +103,7 @@ impl Writer<'_> {
                 self.context.add(string.context());
                 self.document.empty("string", &[("value", string.bytes())]);
             }
-            Some(Type::Path) => self.document.empty("path", &[("value", value.as_path().unwrap_or_default())]),
+            Some(Type::Path) => self.document.empty("path", &[("value", self.machine.path_text(value.as_path().unwrap_or_default()))]),
             Some(Type::List) => {
                 self.document.open("list", &[]);
                 for item in value.as_list().into_iter().flat_map(|list| list.iter()) {
@@ -149,7 +149,7 @@ impl Writer<'_> {
     fn attributes(&mut self, set: Attrs) -> Result<()> {
         for (name, pos, cell) in set.iter_by_name() {
             if self.location && pos.is_some() {
-                self.document.open("attr", &Place::of(pos).attributes(Some(name.as_bytes())));
+                self.document.open("attr", &Place::of(self.machine, pos).attributes(Some(name.as_bytes())));
             } else {
                 self.document.open("attr", &[("name", name.as_bytes())]);
             }
@@ -176,7 +176,7 @@ impl Writer<'_> {
     /// The function that takes argument `done` of a curried chain.
     fn lambda(&mut self, lambda: &'static Lambda, done: usize) {
         if self.location {
-            self.document.open("function", &Place::of(lambda.pos_at(done)).attributes(None));
+            self.document.open("function", &Place::of(self.machine, lambda.pos_at(done)).attributes(None));
         } else {
             self.document.open("function", &[]);
         }

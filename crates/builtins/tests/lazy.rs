@@ -21,7 +21,7 @@ fn answer(text: &str) -> Result<String, String> {
     match value.and_then(|value| machine.force_deep(value).map(|()| value)) {
         Ok(value) => {
             let mut out = Vec::new();
-            print_ambiguous(value, true, &mut out);
+            print_ambiguous(&machine, value, true, &mut out);
             Ok(String::from_utf8_lossy(&out).into_owned())
         }
         Err(error) => Err(error.to_string()),
@@ -102,7 +102,7 @@ fn a_large_set_is_the_same_from_all_threads() {
             let machine = Machine::new(shared.clone());
             machine.force_deep(set).expect("it evaluates");
             let mut out = Vec::new();
-            print_ambiguous(set, true, &mut out);
+            print_ambiguous(&machine, set, true, &mut out);
             out
         };
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();

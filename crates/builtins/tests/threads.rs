@@ -47,7 +47,7 @@ fn outcome(machine: &Machine, cell: Value) -> Result<String, (ErrorKind, String)
     let value = machine.force(cell, Pos::NONE).map_err(describe)?;
     machine.force_deep(value).map_err(describe)?;
     let mut out = Vec::new();
-    print_ambiguous(value, true, &mut out);
+    print_ambiguous(&machine, value, true, &mut out);
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 

@@ -142,7 +142,7 @@ fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error
 
 /// The question, then what tells its answers apart: equal answers that rest on the same are one.
 fn record_key(question: &Digest, record: &Record) -> Vec<u8> {
-    let same = Record { cost: 0, made: 0, ..record.clone() };
+    let same = Record { cost: 0, made: 0, places: Vec::new(), ..record.clone() };
     let digest = blake3::hash(&same.encode());
     [&question.0[..], &digest.as_bytes()[..16]].concat()
 }

@@ -39,6 +39,7 @@ fn answer(number: u64, version: u64) -> Answer {
         cost: 1000,
         durability: Durability::Medium,
         made: 1_000_000 + version as i64,
+        places: Vec::new(),
     };
     Answer { question: Key::digest(&question(number)), record, nodes: vec![(below, shared), (root, own)] }
 }

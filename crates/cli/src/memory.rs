@@ -29,7 +29,7 @@ use firn_store::store_dir::StoreDir;
 use firn_value::{Context, List, ListBuilder, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Takes down what is observed, from any thread.
@@ -42,6 +42,10 @@ pub struct Recorder {
     noted: Mutex<HashSet<ObservationId>>,
     /// Observed before.
     earlier: Mutex<SetId>,
+    /// The trees that may lie elsewhere on another day or machine, by role.
+    trees: RwLock<Vec<(String, AbsPath)>>,
+    /// Paths outside all trees that were written in full.
+    in_full: Mutex<HashSet<Vec<u8>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -55,9 +59,54 @@ impl Sink for Recorder {
             lock(&self.fresh).push(id);
         }
     }
+
+    fn seen_at(&self, path: &[u8]) {
+        let trees = self.trees.read().unwrap_or_else(PoisonError::into_inner);
+        match Recorder::tree_of(&trees, path) {
+            Some(index) => self.observe(place(&trees[index])),
+            None => _ = lock(&self.in_full).insert(path.to_vec()),
+        }
+    }
+
+    fn related(&self, one: &[u8], other: &[u8]) {
+        let trees = self.trees.read().unwrap_or_else(PoisonError::into_inner);
+        let found = [one, other].map(|path| Recorder::tree_of(&trees, path));
+        if found[0] != found[1] {
+            found.into_iter().flatten().for_each(|index| self.observe(place(&trees[index])));
+        }
+    }
+}
+
+/// The recorder as one that listens at the door.
+struct Heard(Arc<Recorder>);
+
+impl Sink for Heard {
+    fn observe(&self, observation: Observation) {
+        self.0.observe(observation);
+    }
+
+    fn seen_at(&self, path: &[u8]) {
+        self.0.seen_at(path);
+    }
+
+    fn related(&self, one: &[u8], other: &[u8]) {
+        self.0.related(one, other);
+    }
+}
+
+/// Where a tree lies.
+fn place((role, tree): &(String, AbsPath)) -> Observation {
+    Observation::new(Question::Location(role.as_bytes().into()), digest_location(tree.as_bytes()), Durability::Medium)
 }
 
 impl Recorder {
+    /// The innermost tree that a path lies in.
+    fn tree_of(trees: &[(String, AbsPath)], path: &[u8]) -> Option<usize> {
+        let within = |tree: &[u8]| path.strip_prefix(tree).is_some_and(|rest| matches!(rest, [] | [b'/', ..]));
+        let holding = trees.iter().enumerate().filter(|(_, (_, tree))| within(tree.as_bytes()));
+        holding.max_by_key(|(_, (_, tree))| tree.as_bytes().len()).map(|(index, _)| index)
+    }
+
     /// Everything observed so far, less what follows from the rest.
     fn all(&self, host: &dyn Host) -> SetId {
         let mut earlier = lock(&self.earlier);
@@ -213,8 +262,7 @@ impl Memory {
         let disk = disk(resolved, log)?;
         let recorder = Arc::new(Recorder::default());
         let sink: Arc<dyn Sink> = recorder.clone();
-        let heard = sink.clone();
-        let recording = Recording::new(host.clone(), move |seen: Observation| heard.observe(seen), store_path.clone());
+        let recording = Recording::new(host.clone(), Heard(recorder.clone()), store_path.clone());
         let recorded = RecordedStore::new(store.clone(), store_dir.clone(), sink.clone());
         let mut roles = Roles::new();
         roles.assign(STORE, store_path);
@@ -259,14 +307,23 @@ impl Memory {
         for (role, tree) in search {
             roles.assign(role, tree.clone());
         }
+        // What lies in a tree that has a role already is named by that one: two names for one place could not be told apart.
+        let mut assign = |role: &str, path: &AbsPath| {
+            if roles.place(path).0 == ROOT {
+                roles.assign(role, self.tree_of(path));
+            }
+        };
         match entry {
-            Entry::File(path) => roles.assign(ENTRY, self.tree_of(path)),
-            Entry::Expression(_, base) => roles.assign(HERE, self.tree_of(base)),
+            Entry::File(path) => assign(ENTRY, path),
+            Entry::Expression(_, base) => assign(HERE, base),
             Entry::Flake(_) => {}
         }
         if let Some(base) = base {
-            roles.assign(HERE, self.tree_of(base));
+            assign(HERE, base);
         }
+        let movable = roles.iter().filter(|(role, _)| *role != STORE && *role != ROOT);
+        let trees = movable.map(|(role, tree)| (role.to_owned(), tree.clone())).collect();
+        *self.recorder.trees.write().unwrap_or_else(PoisonError::into_inner) = trees;
     }
 
     /// The checkout that a path lies in: the nearest directory above it that has a `.git`, or the directory itself.
@@ -380,8 +437,13 @@ impl Memory {
         if heard.is_passing || self.several.get() && !silent || cost < self.least {
             return;
         }
-        let places: Vec<ObservationId> = self.places(&roles).map(|place| self.recorder.sets.observe(&place).0).collect();
-        let whole = self.recorder.sets.join(&places, &[observations]);
+        let trees = self.recorder.trees.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let whole = if self.stays(&trees, observations, &roles, &log) {
+            let places: Vec<ObservationId> = trees.iter().map(|tree| self.recorder.sets.observe(&place(tree)).0).collect();
+            self.recorder.sets.join(&places, &[observations])
+        } else {
+            observations
+        };
         let members = self.recorder.sets.members(whole);
         let (root, nodes) = match self.recorder.sets.encode(whole, &roles) {
             Ok(encoded) => encoded,
@@ -401,6 +463,7 @@ impl Memory {
             cost: cost.as_micros() as u64,
             durability,
             made: now,
+            places: trees.iter().map(|(role, tree)| (role.clone(), digest_location(tree.as_bytes()))).collect(),
         };
         let stamps = members.iter().filter_map(|observation| self.stamp(observation, now)).collect();
         self.write(Batch { answers: vec![Answer { question: key.digest, record, nodes }], stamps, used: vec![], now });
@@ -412,14 +475,17 @@ impl Memory {
         self.counts.set(counts);
     }
 
-    /// Where the trees lie: a path may have been turned into a string. Invariant: every role that names a path in what is
-    /// kept is among them, so that another tree in the same role is never taken for it.
-    fn places<'r>(&self, roles: &'r Roles) -> impl Iterator<Item = Observation> + 'r {
-        let movable = roles.iter().filter(|(role, _)| *role != STORE && *role != ROOT);
-        movable.map(|(role, tree)| {
-            let question = Question::Location(role.as_bytes().into());
-            Observation::new(question, digest_location(tree.as_bytes()), Durability::Medium)
-        })
+    /// Whether an answer belongs to the places of its trees, seen or not: where something printed may name a place, where one tree
+    /// lies in another, and where a path outside all trees was looked at that nobody wrote in full.
+    fn stays(&self, trees: &[(String, AbsPath)], observed: SetId, roles: &Roles, log: &[u8]) -> bool {
+        let nested = |(role, tree): &(String, AbsPath)| trees.iter().any(|(other, outer)| other != role && tree.is_within(outer));
+        let in_full = lock(&self.recorder.in_full);
+        let strays = |path: &AbsPath| {
+            let mut above = std::iter::successors(Some(path.clone()), AbsPath::parent);
+            roles.place(path).0 == ROOT && !above.any(|path| in_full.contains(path.as_bytes()))
+        };
+        let members = self.recorder.sets.members(observed);
+        !log.is_empty() || trees.iter().any(nested) || members.iter().any(|seen| seen.question.path().is_some_and(strays))
     }
 
     /// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between,

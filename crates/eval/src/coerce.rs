@@ -76,6 +76,11 @@ impl Pieces {
         self.push_string(Value::string(bytes, context).as_str().expect("it was made a string"));
     }
 
+    /// The first part.
+    pub(crate) fn first(&self) -> &'static [u8] {
+        self.pieces.first().copied().unwrap_or_default()
+    }
+
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.pieces.concat()
     }
@@ -139,7 +144,9 @@ impl Machine {
                 let (copied, element) = self.copy_path_to_store(path, pos)?;
                 out.push_new(&copied, Context::single(element));
             } else {
-                out.push_bytes(path);
+                // What begins a path stays one.
+                let stays = out.path && out.pieces.is_empty();
+                out.push_bytes(if stays { path } else { self.path_text(path) });
             }
             return Ok(());
         }
@@ -213,7 +220,10 @@ impl Machine {
             let message = [b"string '".as_slice(), &crate::color_bytes(string.bytes()), b"' doesn't represent an absolute path"];
             return Err(Error::new(ErrorKind::Eval, message.concat()).trace(pos, context));
         }
-        Ok((AbsPath::new(string.bytes()).map_err(|e| self.host_error(e))?, string.context()))
+        let path = AbsPath::new(string.bytes()).map_err(|e| self.host_error(e))?;
+        // The same text may lie in no tree elsewhere, or in another.
+        self.path_text(path.as_bytes());
+        Ok((path, string.context()))
     }
 
     /// An error of the outside world as an evaluation error.

@@ -43,7 +43,10 @@ impl Machine {
                 self.shallower(depth);
                 equal
             }
-            Some(Type::Path) => Ok(a.as_path() == b.as_path()),
+            Some(Type::Path) => {
+                self.path_related(a.as_path().unwrap_or_default(), b.as_path().unwrap_or_default());
+                Ok(a.as_path() == b.as_path())
+            }
             Some(Type::Function) => Ok(false),
             _ => Ok(a == b),
         }

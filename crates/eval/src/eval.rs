@@ -322,10 +322,15 @@ impl Machine {
         let Some((file, _)) = pos.file_offset() else { return Value::NULL };
         let firn_source::Origin::File(path) = file.origin() else { return Value::NULL };
         let names = self.names();
-        let [line, column] = self.shared.position_parts;
+        let [line, column, lazy_file] = self.shared.position_parts;
         let number = Value::int(i64::from(pos.number()));
         let mut set = AttrsBuilder::with_capacity(3);
-        set.push(names.file, Pos::NONE, Value::string(path, firn_value::Context::EMPTY));
+        let file = if self.host().notes_places() {
+            Thunk::apply(lazy_file, &[number])
+        } else {
+            Value::string(path, firn_value::Context::EMPTY)
+        };
+        set.push(names.file, Pos::NONE, file);
         set.push(names.line, Pos::NONE, Thunk::apply(line, &[number]));
         set.push(names.column, Pos::NONE, Thunk::apply(column, &[number]));
         set.finish()

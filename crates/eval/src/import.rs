@@ -142,9 +142,12 @@ impl Machine {
     /// Parses a registered text.
     pub fn parse(&self, file: &'static SourceFile, base: &AbsPath) -> Result<firn_syntax::Ast> {
         let syntax = self.settings().syntax;
-        let parse = || self.at_home(|home| firn_syntax::parse(file, base.as_bytes(), home, syntax));
+        let text = file.text();
+        let text = text.as_ref().map_or(&[][..], |text| &text[..]);
+        let parse = || self.at_home(text, |home| firn_syntax::parse(file, base.as_bytes(), home, syntax));
         let ast = Stats::time(&self.stats.parse_time, parse);
         let ast = ast.map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))?;
+        self.note_places(&ast, base, text);
         self.warn_of(&ast)?;
         Ok(ast)
     }
@@ -152,8 +155,11 @@ impl Machine {
     /// Reads a registered text as a row of bindings over `scope`; `closed` reads it as if a semicolon followed.
     pub fn bindings(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol], closed: bool) -> Result<Bindings> {
         let syntax = self.settings().syntax;
-        match self.at_home(|home| firn_syntax::parse_bindings(file, base.as_bytes(), home, syntax, closed)) {
+        let text = file.text();
+        let text = text.as_ref().map_or(&[][..], |text| &text[..]);
+        match self.at_home(text, |home| firn_syntax::parse_bindings(file, base.as_bytes(), home, syntax, closed)) {
             Ok(ast) => {
+                self.note_places(&ast, base, text);
                 self.warn_of(&ast)?;
                 self.lowered(ast, scope).map(Bindings::Set)
             }
@@ -163,7 +169,18 @@ impl Machine {
     }
 
     /// What `~` stands for while something is parsed.
-    fn at_home<T>(&self, parse: impl FnOnce(firn_syntax::Home<'_>) -> T) -> T {
+    fn at_home<T, E>(
+        &self,
+        text: &[u8],
+        parse: impl Fn(firn_syntax::Home<'_>) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        // What reads the same where nobody is at home does not name it: then it is not observed.
+        if self.host().notes_places() {
+            let without = parse(firn_syntax::Home::Pure);
+            if without.is_ok() || !Machine::may_name_home(text) {
+                return without;
+            }
+        }
         let home = self.host().home();
         parse(match &home {
             _ if self.settings().pure_eval => firn_syntax::Home::Pure,

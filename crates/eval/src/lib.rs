@@ -25,6 +25,7 @@ mod names;
 mod operators;
 mod packages;
 mod path_select;
+mod places;
 mod print;
 mod profile;
 mod remember;

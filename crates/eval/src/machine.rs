@@ -45,8 +45,9 @@ pub struct Shared {
     pub names: Names,
     /// Code of the builtins by index.
     pub(crate) primops: Vec<PrimopFn>,
-    /// Functions from a position's number to its line and column: `__curPos` and friends are lazy in them.
-    pub(crate) position_parts: [Value; 2],
+    /// Functions from a position's number to its line and column: `__curPos` and friends are lazy in them. The third is for the
+    /// file, where it is noted who looks at it.
+    pub(crate) position_parts: [Value; 3],
     /// Global variables.
     pub(crate) globals: SymbolMap<Value>,
     /// Values of imported files by resolved path.
@@ -152,7 +153,7 @@ impl Shared {
             host,
             names: Names::new(),
             primops: Vec::new(),
-            position_parts: [Value::NULL; 2],
+            position_parts: [Value::NULL; 3],
             globals: SymbolMap::default(),
             files: Mutex::default(),
             resolved: Mutex::default(),
@@ -167,6 +168,7 @@ impl Shared {
         shared.position_parts = [
             shared.add_primop(&Builtin { name: "lineOfPos", arity: 1, strict: 1, run: |_, _, args| part(args[0], |l| l.line) }),
             shared.add_primop(&Builtin { name: "columnOfPos", arity: 1, strict: 1, run: |_, _, args| part(args[0], |l| l.column) }),
+            shared.add_primop(&Builtin { name: "fileOfPos", arity: 1, strict: 1, run: crate::places::file_of_position }),
         ];
         shared
     }

@@ -248,6 +248,7 @@ impl Machine {
             return Ok(a.bytes() < b.bytes());
         }
         if let (Some(a), Some(b)) = (left.as_path(), right.as_path()) {
+            self.path_related(a, b);
             return Ok(a < b);
         }
         let result = match (left.as_list(), right.as_list()) {
@@ -463,6 +464,7 @@ impl Machine {
             return Err(Error::new(ErrorKind::Eval, message).at(pos));
         }
         let path = firn_host::AbsPath::new(&pieces.bytes()).map_err(|e| self.host_error(e))?;
+        self.path_related(pieces.first(), path.as_bytes());
         Ok(Value::path(path.as_bytes()))
     }
 }

@@ -58,7 +58,7 @@ impl Machine {
         if !pos.is_some() {
             return Err(error);
         }
-        Err(in_attribute(error, pos, &self.path_text(node.path, frame)))
+        Err(in_attribute(error, pos, &self.attribute_text(node.path, frame)))
     }
 
     /// The path from name `from` on; `last` is the set and name of the attribute reached last.
@@ -122,7 +122,7 @@ impl Machine {
 
     /// The path as messages show it: names as they came out, or their source where they fail.
     #[cold]
-    fn path_text(&self, path: &'static [AttrName<Value>], frame: Frame<'_>) -> Vec<u8> {
+    fn attribute_text(&self, path: &'static [AttrName<Value>], frame: Frame<'_>) -> Vec<u8> {
         let mut text = Vec::new();
         for (i, name) in path.iter().enumerate() {
             if i > 0 {

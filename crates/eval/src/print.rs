@@ -160,7 +160,7 @@ impl Printer<'_> {
         let value = if self.options.force {
             self.machine.force(cell, place_of(cell))?
         } else {
-            match evaluated(cell, depth == 0) {
+            match evaluated(self.machine, cell, depth == 0) {
                 Ok(value) => value,
                 Err(Unevaluated::Thunk) => {
                     self.colored(MAGENTA, "«thunk»".as_bytes());
@@ -179,12 +179,12 @@ impl Printer<'_> {
             return self.machine.with_stack(|| self.print_list(list, cell, depth));
         }
         if let Some(function) = value.as_function() {
-            let text = show_function(function);
+            let text = show_function(self.machine, function);
             self.colored(BLUE, text.as_bytes());
         } else if let Some(string) = value.as_str() {
             self.print_string(string.bytes());
         } else if let Some(path) = value.as_path() {
-            self.colored(GREEN, path);
+            self.colored(GREEN, self.machine.path_text(path));
         } else {
             let text = show_scalar(value);
             self.colored(CYAN, text.as_bytes());
@@ -319,15 +319,18 @@ enum Unevaluated {
 }
 
 /// The value of a cell that Nix would show as evaluated; `top` says that this very cell was forced.
-pub fn evaluated_value(cell: Value, top: bool) -> Option<Value> {
-    evaluated(cell, top).ok()
+pub fn evaluated_value(machine: &Machine, cell: Value, top: bool) -> Option<Value> {
+    evaluated(machine, cell, top).ok()
 }
 
-fn evaluated(cell: Value, top: bool) -> std::result::Result<Value, Unevaluated> {
+fn evaluated(machine: &Machine, cell: Value, top: bool) -> std::result::Result<Value, Unevaluated> {
     if let Some(thunk) = cell.as_thunk() {
         let unevaluated = match thunk.state() {
             ThunkState::Forced(value) | ThunkState::Noisy(value) => return Ok(value),
             ThunkState::Claimed(_) => Unevaluated::Running,
+            ThunkState::Suspended if machine.is_file_of_position(thunk) => {
+                return machine.force(cell, firn_source::Pos::NONE).map_err(|_| Unevaluated::Thunk);
+            }
             ThunkState::Suspended | ThunkState::Failed(_) | ThunkState::Ahead(_) => Unevaluated::Thunk,
         };
         firn_memo::doubt::unevaluated_shown();
@@ -353,9 +356,12 @@ fn show_scalar(value: Value) -> String {
     }
 }
 
-fn show_function(function: Function) -> String {
+fn show_function(machine: &Machine, function: Function) -> String {
     let closure = |closure: firn_value::Closure, done: usize| {
         let lambda = closure.lambda();
+        if let Some(firn_source::Origin::File(path)) = lambda.pos_at(done).file_offset().map(|(file, _)| file.origin()) {
+            machine.path_text(path);
+        }
         let name = lambda.name.map(|n| format!(" {n}")).unwrap_or_default();
         let place = lambda.pos_at(done).resolve().map_or_else(|| "«none»:0".to_owned(), |l| show_location(&l));
         format!("«lambda{name} @ {place}»")
@@ -372,13 +378,13 @@ fn show_function(function: Function) -> String {
 }
 
 /// Prints as `nix-instantiate --eval` does; evaluates nothing. `forced` says that everything was forced before.
-pub fn print_ambiguous(value: Value, forced: bool, out: &mut Vec<u8>) {
+pub fn print_ambiguous(machine: &Machine, value: Value, forced: bool, out: &mut Vec<u8>) {
     let mut seen = HashSet::new();
-    ambiguous(value, forced, true, &mut seen, out);
+    ambiguous(machine, value, forced, true, &mut seen, out);
 }
 
-fn ambiguous(cell: Value, forced: bool, top: bool, seen: &mut HashSet<u64>, out: &mut Vec<u8>) {
-    let value = match evaluated(cell, top || forced) {
+fn ambiguous(machine: &Machine, cell: Value, forced: bool, top: bool, seen: &mut HashSet<u64>, out: &mut Vec<u8>) {
+    let value = match evaluated(machine, cell, top || forced) {
         Ok(value) => value,
         Err(Unevaluated::Thunk) => return out.extend_from_slice(b"<CODE>"),
         Err(Unevaluated::Running) => return out.extend_from_slice("«potential infinite recursion»".as_bytes()),
@@ -391,7 +397,7 @@ fn ambiguous(cell: Value, forced: bool, top: bool, seen: &mut HashSet<u64>, out:
         for (name, _, cell) in set.iter_by_name() {
             literal::write_name(out, name.as_bytes());
             out.extend_from_slice(b" = ");
-            stacker::maybe_grow(192 << 10, 16 << 20, || ambiguous(cell, forced, false, seen, out));
+            stacker::maybe_grow(192 << 10, 16 << 20, || ambiguous(machine, cell, forced, false, seen, out));
             out.extend_from_slice(b"; ");
         }
         out.push(b'}');
@@ -401,7 +407,7 @@ fn ambiguous(cell: Value, forced: bool, top: bool, seen: &mut HashSet<u64>, out:
         }
         out.extend_from_slice(b"[ ");
         for item in list.iter() {
-            stacker::maybe_grow(192 << 10, 16 << 20, || ambiguous(item, forced, false, seen, out));
+            stacker::maybe_grow(192 << 10, 16 << 20, || ambiguous(machine, item, forced, false, seen, out));
             out.push(b' ');
         }
         out.push(b']');
@@ -418,7 +424,7 @@ fn ambiguous(cell: Value, forced: bool, top: bool, seen: &mut HashSet<u64>, out:
     } else if let Some(string) = value.as_str() {
         literal::write_string(out, string.bytes());
     } else if let Some(path) = value.as_path() {
-        out.extend_from_slice(path);
+        out.extend_from_slice(machine.path_text(path));
     } else {
         out.extend_from_slice(show_scalar(value).as_bytes());
     }

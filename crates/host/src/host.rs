@@ -69,6 +69,17 @@ pub trait Host: Send + Sync {
     /// Lets pure or restricted evaluation see the path and all below it: a store object that it made.
     fn allow(&self, _prefix: AbsPath) {}
 
+    /// The program has seen where this path lies: its bytes became text, or text became it.
+    fn seen_at(&self, _path: &[u8]) {}
+
+    /// The program has seen how these two paths lie to each other.
+    fn related(&self, _one: &[u8], _other: &[u8]) {}
+
+    /// Whether anybody wants to know of places.
+    fn notes_places(&self) -> bool {
+        false
+    }
+
     /// Shows a tree at another path. False: this host cannot (see [`Mounted`](crate::Mounted)).
     fn mount(&self, _seen_at: AbsPath, _mount: crate::Mount) -> bool {
         false
@@ -149,6 +160,15 @@ macro_rules! forward_host {
             }
             fn mount(&self, seen_at: AbsPath, mount: crate::Mount) -> bool {
                 (**self).mount(seen_at, mount)
+            }
+            fn seen_at(&self, path: &[u8]) {
+                (**self).seen_at(path);
+            }
+            fn related(&self, one: &[u8], other: &[u8]) {
+                (**self).related(one, other);
+            }
+            fn notes_places(&self) -> bool {
+                (**self).notes_places()
             }
             fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {
                 (**self).file_type(path)

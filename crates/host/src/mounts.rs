@@ -113,6 +113,18 @@ fn seen_from(error: HostError, root: &AbsPath, seen_at: &AbsPath) -> HostError {
 }
 
 impl<H: Host> Host for Mounted<H> {
+    fn seen_at(&self, path: &[u8]) {
+        self.host.seen_at(path);
+    }
+
+    fn related(&self, one: &[u8], other: &[u8]) {
+        self.host.related(one, other);
+    }
+
+    fn notes_places(&self) -> bool {
+        self.host.notes_places()
+    }
+
     fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
         self.ask(path, || Ok(None), |host, path| host.lstat(path))
     }

@@ -167,7 +167,7 @@ impl Question {
                 if fetches.wanted.load(std::sync::atomic::Ordering::Relaxed) {
                     return None;
                 }
-                digest_found(&answer)
+                digest_found(search, &answer)
             }
             Time => digest_time(host.current_time()),
             Home => digest_home(&host.home()),
@@ -261,13 +261,20 @@ pub(crate) fn digest_option(kind: &str, answer: Option<&[u8]>) -> Digest {
     fold.finish()
 }
 
-pub(crate) fn digest_found(answer: &Result<Found, HostError>) -> Digest {
-    digest_result(&AbsPath::root(), answer, |found| {
-        let (tag, path) = match found {
-            Found::Path(path) => (0, path),
-            Found::Builtin(path) => (1, path),
-        };
-        Fold::new("search path").tag(tag).bytes(path.as_bytes()).finish()
+/// What was found is named by the entry it lies below, if there is one.
+pub(crate) fn digest_found(search: &SearchPath, answer: &Result<Found, HostError>) -> Digest {
+    let below = |path: &AbsPath| {
+        search.entries.iter().enumerate().find_map(|(number, entry)| {
+            let rest = path.as_bytes().strip_prefix(&*entry.path)?;
+            matches!(rest, [] | [b'/', ..]).then(|| (number as i64, rest.to_vec()))
+        })
+    };
+    digest_result(&AbsPath::root(), answer, |found| match found {
+        Found::Path(path) => match below(path) {
+            Some((number, rest)) => Fold::new("search path").tag(2).number(number).bytes(&rest).finish(),
+            None => Fold::new("search path").tag(0).bytes(path.as_bytes()).finish(),
+        },
+        Found::Builtin(path) => Fold::new("search path").tag(1).bytes(path.as_bytes()).finish(),
     })
 }
 

@@ -22,6 +22,12 @@ use crate::{
 pub trait Sink: Send + Sync {
     /// One question was answered.
     fn observe(&self, observation: Observation);
+
+    /// Where this path lies was seen ([`Host::seen_at`]).
+    fn seen_at(&self, _path: &[u8]) {}
+
+    /// How these paths lie to each other was seen ([`Host::related`]).
+    fn related(&self, _one: &[u8], _other: &[u8]) {}
 }
 
 impl<F: Fn(Observation) + Send + Sync> Sink for F {
@@ -79,6 +85,15 @@ impl<H: Host, S: Sink> Recording<H, S> {
         matches!(self.host.file_type(path), Ok(Some(_)))
     }
 
+    /// A link may lead from one tree into another.
+    fn follow(&self, path: &AbsPath, answer: &Result<AbsPath, HostError>) {
+        if let Ok(real) = answer
+            && real != path
+        {
+            self.sink.related(path.as_bytes(), real.as_bytes());
+        }
+    }
+
     fn is_mounted(&self, path: &AbsPath) -> bool {
         let mounted = self.mounted.read().unwrap_or_else(PoisonError::into_inner);
         !mounted.is_empty()
@@ -121,6 +136,18 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
             self.mounted.write().unwrap_or_else(PoisonError::into_inner).insert(seen_at);
         }
         done
+    }
+
+    fn seen_at(&self, path: &[u8]) {
+        self.sink.seen_at(path);
+    }
+
+    fn related(&self, one: &[u8], other: &[u8]) {
+        self.sink.related(one, other);
+    }
+
+    fn notes_places(&self) -> bool {
+        true
     }
 
     fn allow(&self, prefix: AbsPath) {
@@ -185,6 +212,7 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
 
     fn resolve_symlinks(&self, path: &AbsPath, follow: Follow) -> Result<AbsPath, HostError> {
         let answer = self.host.resolve_symlinks(path, follow);
+        self.follow(path, &answer);
         let digest = digest_path("resolve", path, &answer);
         let plain = answer.as_ref().is_ok_and(|real| real == path && self.is_there(path));
         self.note(Question::Resolve(path.clone(), follow), digest, self.durability(path, plain));
@@ -193,6 +221,7 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
 
     fn resolve_expr_path(&self, path: &AbsPath) -> Result<AbsPath, HostError> {
         let answer = self.host.resolve_expr_path(path);
+        self.follow(path, &answer);
         let digest = digest_path("import", path, &answer);
         let plain = answer.as_ref().is_ok_and(|file| file.is_within(path) && self.is_plain(file));
         self.note(Question::ExprPath(path.clone()), digest, self.durability(path, plain));
@@ -212,7 +241,7 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
         let answer = self.host.find_file(search, name, &entries);
         let fetched = entries.fetched.load(Ordering::Relaxed);
         let durability = if fetched { Durability::Low } else { Durability::Medium };
-        self.note(Question::SearchPath(search.clone(), name.into()), digest_found(&answer), durability);
+        self.note(Question::SearchPath(search.clone(), name.into()), digest_found(search, &answer), durability);
         answer
     }
 }

@@ -106,6 +106,18 @@ fn percent_decoded(raw: &[u8]) -> Vec<u8> {
 }
 
 impl<H: Host> Host for Restricted<H> {
+    fn seen_at(&self, path: &[u8]) {
+        self.host.seen_at(path);
+    }
+
+    fn related(&self, one: &[u8], other: &[u8]) {
+        self.host.related(one, other);
+    }
+
+    fn notes_places(&self) -> bool {
+        self.host.notes_places()
+    }
+
     /// NIX: the type of a forbidden path is absent, not refused; only [`Host::existing_type`] refuses.
     fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
         if self.is_allowed(path) { self.host.lstat(path) } else { Ok(None) }

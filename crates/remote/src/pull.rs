@@ -190,6 +190,7 @@ impl Lookup<'_> {
             cost: entry.cost,
             durability: entry.durability,
             made: entry.made,
+            places: Vec::new(),
         };
         Answer { question: self.question, record, nodes }
     }

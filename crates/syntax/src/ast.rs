@@ -503,6 +503,19 @@ impl Ast {
         crate::path::append_literal(&self.base_path, literal, out);
     }
 
+    /// Tells of every path literal: whether it is written in full (`/x`, `~/x`), and the path that it means.
+    pub fn each_path(&self, mut each: impl FnMut(bool, &[u8])) {
+        let mut path = Vec::new();
+        for node in &self.nodes {
+            if let Expr::Path(text) = *node {
+                path.clear();
+                self.path_literal(text, &mut path);
+                let in_full = text.start & Text::OWNED != 0 || self.text(text).first() == Some(&b'/');
+                each(in_full, &path);
+            }
+        }
+    }
+
     /// Warnings to print, in order.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings

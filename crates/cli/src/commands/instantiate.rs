@@ -303,7 +303,7 @@ impl Command<'_> {
                 if self.typed.strict {
                     machine.force_deep(value)?;
                 }
-                print_ambiguous(value, self.typed.strict, &mut text);
+                print_ambiguous(&self.session.machine, value, self.typed.strict, &mut text);
             }
         }
         text.push(b'\n');

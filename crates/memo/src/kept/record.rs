@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! sealed  = format (1 byte) · checksum (16 bytes) · payload
-//! record  = [ question, result | blob digest, log, observations, [store path …], cost, durability, made ]
+//! record  = [ question, result | blob digest, log, observations, [store path …], cost, durability, made, [place …] ]
+//! place   = [ role, digest of where its tree lies ]
 //! ```
 //!
 //! The checksum covers what the thing is, the key it is stored under, and its bytes: a flipped bit, a torn write and an
@@ -13,7 +14,7 @@ use firn_host::{Digest, Durability};
 use std::sync::LazyLock;
 
 /// The version of everything that is stored. Another one is a miss.
-pub const FORMAT: u8 = 1;
+pub const FORMAT: u8 = 2;
 
 const CHECKSUM: usize = 16;
 
@@ -81,14 +82,16 @@ pub struct Record {
     pub durability: Durability,
     /// Seconds since 1970 when it was made.
     pub made: i64,
+    /// Where the trees lay when it was made, by role. Nothing rests on it: it tells whose answer this is, where that is asked.
+    pub places: Vec<(String, Digest)>,
 }
 
 impl Record {
     /// The record's bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let Record { question, result, log, observations, needs, cost, durability, made } = self;
+        let Record { question, result, log, observations, needs, cost, durability, made, places } = self;
         let mut writer = Writer::new();
-        writer.array(8).bytes(question);
+        writer.array(9).bytes(question);
         match result {
             Stored::Inline(bytes) => writer.bytes(bytes),
             Stored::Blob(digest) => writer.array(1).bytes(&digest.0),
@@ -97,14 +100,17 @@ impl Record {
         for path in needs {
             writer.bytes(path);
         }
-        writer.unsigned(*cost).unsigned(*durability as u64).integer(*made);
+        writer.unsigned(*cost).unsigned(*durability as u64).integer(*made).array(places.len());
+        for (role, place) in places {
+            writer.array(2).text(role).bytes(&place.0);
+        }
         writer.finish()
     }
 
     /// Reads a record back.
     pub fn decode(bytes: &[u8]) -> Result<Record, Malformed> {
         let mut reader = Reader::new(bytes);
-        reader.tuple(8)?;
+        reader.tuple(9)?;
         let question = reader.bytes()?.to_vec();
         let result = match reader.item()? {
             Item::Bytes(bytes) => Stored::Inline(bytes.to_vec()),
@@ -122,8 +128,14 @@ impl Record {
             _ => return Err(Malformed::Unexpected),
         };
         let made = reader.integer()?;
+        let count = reader.array()?;
+        let mut places = Vec::with_capacity(count);
+        for _ in 0..count {
+            reader.tuple(2)?;
+            places.push((reader.text()?.to_owned(), Digest(reader.fixed()?)));
+        }
         reader.end()?;
-        Ok(Record { question, result, log, observations, needs, cost, durability, made })
+        Ok(Record { question, result, log, observations, needs, cost, durability, made, places })
     }
 }
 
@@ -158,6 +170,7 @@ mod tests {
             cost: 12,
             durability: Durability::Medium,
             made: -1,
+            places: vec![("entry".to_owned(), Digest([3; 32]))],
         };
         assert_eq!(Record::decode(&record.encode()), Ok(record.clone()));
         let inline = Record { result: Stored::Inline(b"x".to_vec()), ..record };

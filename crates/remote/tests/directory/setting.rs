@@ -39,6 +39,7 @@ pub fn answer(dir: &Path, name: &str, state: u8, files: usize) -> Travelling {
         cost: 1_000_000,
         durability: Durability::Medium,
         made: 1_000 + i64::from(state),
+        places: Vec::new(),
     };
     let writer = disk.writer();
     writer.write(Batch { answers: vec![Answer { question: digest, record, nodes }], now: 2_000, ..Batch::default() });

@@ -69,7 +69,7 @@ impl Survey<'_> {
         let places = self.known_places();
         let mut questions: BTreeMap<Vec<u8>, Vec<(Record, Trees)>> = BTreeMap::new();
         for (_, record) in reading.all_records() {
-            let trees = trees(&record, witness, &places);
+            let trees = trees(&record, &places);
             questions.entry(record.question.clone()).or_default().push((record, trees));
         }
         let distinct: HashMap<Trees, Roles> =
@@ -116,7 +116,7 @@ impl Survey<'_> {
             }
         }
         let (record, trees, _) = best.filter(|_| inside)?;
-        let because = judges.get(trees)?.reasons(record.observations);
+        let because = judges.get(trees)?.reasons(record);
         let (attribute, form) = (written.attribute.clone(), written.form.clone());
         Some(Affected { attribute, entry: written.entry.clone(), form, because })
     }
@@ -157,19 +157,10 @@ impl Survey<'_> {
     }
 }
 
-/// Where the trees of an answer lie: every record says so at its top.
-fn trees(record: &Record, witness: &dyn Witness, places: &HashMap<Digest, AbsPath>) -> Trees {
-    let Some(bytes) = witness.node(&record.observations) else { return Trees::new() };
-    let Ok((_, own)) = Node::decode(&bytes, &Roles::new()) else { return Trees::new() };
-    let mut trees = Trees::new();
-    for observation in own.into_iter().flatten() {
-        if let Question::Location(role) = &observation.question
-            && let Some(tree) = places.get(&observation.digest)
-            && let Ok(role) = std::str::from_utf8(role)
-        {
-            trees.push((role.to_owned(), tree.clone()));
-        }
-    }
+/// Where the trees of an answer lay when it was made, as far as these places are known.
+fn trees(record: &Record, places: &HashMap<Digest, AbsPath>) -> Trees {
+    let known = |(role, place): &(String, Digest)| Some((role.clone(), places.get(place)?.clone()));
+    let mut trees: Trees = record.places.iter().filter_map(known).collect();
     trees.sort();
     trees
 }
@@ -214,8 +205,8 @@ impl Judge<'_> {
     }
 
     /// Everything under a node that keeps it from being a proof.
-    fn reasons(&self, root: Digest) -> Vec<String> {
-        let Some(ground) = self.verifier.ground(root) else { return vec!["its observations cannot be read".to_owned()] };
+    fn reasons(&self, record: &Record) -> Vec<String> {
+        let Some(ground) = self.verifier.ground(record.observations) else { return vec!["its observations cannot be read".to_owned()] };
         let changes = self.verifier.changes(&ground.observations);
         let mut reasons: Vec<String> = changes.iter().map(|change| observed::sentence(change, self.roles)).collect();
         let changed: HashSet<Question> = changes.into_iter().map(|change| change.before.question).collect();
@@ -226,10 +217,7 @@ impl Judge<'_> {
         }
         if ground.elsewhere > 0 {
             let known: Vec<&str> = self.roles.iter().map(|(role, _)| role).collect();
-            let missing = ground.observations.iter().filter_map(|seen| match &seen.question {
-                Question::Location(role) => std::str::from_utf8(role).ok().filter(|role| !known.contains(role)),
-                _ => None,
-            });
+            let missing = record.places.iter().map(|(role, _)| role).filter(|role| !known.contains(&role.as_str()));
             reasons.extend(missing.map(|role| format!("the tree called {role} is not known here")));
         }
         reasons.sort();
