@@ -16,6 +16,7 @@ mod place;
 mod pull;
 mod push;
 mod remotes;
+pub mod serve;
 
 pub use address::{Address, BadAddress, Mode};
 pub use counts::{Counts, Wrong};

@@ -77,6 +77,13 @@ impl Place {
     /// Prepares to reach a remote. Nothing is asked of it yet.
     pub fn open(address: &Address) -> Result<Place, Trouble> {
         let operator = match &address.store {
+            Store::Directory(root) if address.mode == Mode::ReadOnly => {
+                // Who only reads makes no directory.
+                if !is_directory(root) {
+                    return Err(Trouble::Failed("there is no such directory".to_owned()));
+                }
+                Operator::new(Fs::default().root(root))?
+            }
             Store::Directory(root) => {
                 // Written beside and renamed: a reader sees all of an object or nothing.
                 let beside = format!("{}/.beside", root.trim_end_matches('/'));
@@ -230,6 +237,12 @@ fn with_transport(operator: Operator) -> Result<Operator, Trouble> {
     let transport = HttpTransporter::new(ReqwestTransport::new(client));
     let context = operator.context().with_http_transport(transport);
     Ok(operator.with_context(context))
+}
+
+/// Whether there is a directory. Not through the host: no evaluation sees it.
+#[allow(clippy::disallowed_methods)]
+fn is_directory(path: &str) -> bool {
+    std::path::Path::new(path).is_dir()
 }
 
 /// The token in a file. Not through the host: no evaluation sees it.

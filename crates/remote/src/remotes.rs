@@ -60,15 +60,20 @@ impl Remotes {
         }
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Trouble::Failed(error.to_string()))?;
-        let reach = |address: &Address| {
-            let place = Place::open(address)?;
-            Ok(Reached { place, left_alone: Cell::new(false), told_wrong: Cell::new(false), lost: Cell::default() })
+        let mut counts = Counts::default();
+        let mut reach = |address: &Address| match Place::open(address) {
+            Ok(place) => Some(Reached { place, left_alone: Cell::new(false), told_wrong: Cell::new(false), lost: Cell::default() }),
+            Err(trouble) => {
+                counts.left_alone += 1;
+                report(&left_alone(&address.shown, &trouble));
+                None
+            }
         };
         let reached = {
             let _inside = runtime.enter();
-            addresses.iter().map(reach).collect::<Result<_, Trouble>>()?
+            addresses.iter().filter_map(&mut reach).collect()
         };
-        Ok(Remotes { runtime, reached, keys, secret, deadline, counts: RefCell::default(), report: Box::new(report) })
+        Ok(Remotes { runtime, reached, keys, secret, deadline, counts: RefCell::new(counts), report: Box::new(report) })
     }
 
     /// What came of it so far.
@@ -123,7 +128,7 @@ impl Remotes {
     pub(crate) fn leave_alone(&self, reached: &Reached, trouble: &Trouble) {
         if !reached.left_alone.replace(true) {
             self.count(|counts| counts.left_alone += 1);
-            (self.report)(&format!("the remote '{}' is left alone for the rest of this run: {trouble}", reached.place.shown));
+            (self.report)(&left_alone(&reached.place.shown, trouble));
         }
     }
 
@@ -149,6 +154,10 @@ impl Remotes {
     pub fn deadline(&self) -> Duration {
         self.deadline
     }
+}
+
+fn left_alone(shown: &str, trouble: &Trouble) -> String {
+    format!("the remote '{shown}' is left alone for the rest of this run: {trouble}")
 }
 
 impl Reached {

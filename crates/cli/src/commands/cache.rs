@@ -1,6 +1,7 @@
 //! `firn cache`: looking after what is remembered between runs, and sharing it.
 
 mod keys;
+mod serve;
 mod sharing;
 
 use crate::arguments::{Word, Words};
@@ -26,6 +27,7 @@ Usage: firn cache stats [--json]
        firn cache pull [ATTR…]
        firn cache key generate NAME
        firn cache key public [FILE]
+       firn cache serve DIR [--listen ADDRESS] [--read-only] [--token-file FILE]
 
   stats                  how much is remembered, and where
   verify                 look at every part; the exit status is 1 if one is broken or missing
@@ -37,11 +39,17 @@ Usage: firn cache stats [--json]
   pull                   take what the remotes remember: all that they tell of, or the answers about these
                            attributes; what a remote does not list is asked for where it is known here
   key generate           print a new secret key; `key public` prints the public one that belongs to it
+  serve                  be a remote: give out what lies in DIR over HTTP, and take what is pushed; the page for people
+                           is at /
 
 Flags:
   --json                 print JSON
   --repair               remove what is broken
   --size MEGABYTES       the size to leave; that of FIRN_CACHE_SIZE if not given
+  --listen ADDRESS       the address and port to serve at (127.0.0.1:8080)
+  --read-only            give, but take nothing
+  --token-file FILE      take only from those who show the token in this file (?token-file=FILE in their URL); where
+                           public-keys are named, only what they signed is taken
   --remote URL           share with this remote; may be repeated (also FIRN_REMOTE, and remotes in firn.conf)
 
 The cache lies in FIRN_CACHE_DIR or under the user's cache home (firn/memo). FIRN_CACHE_SIZE bounds it, in megabytes;
@@ -74,6 +82,7 @@ enum Command {
     Push,
     Pull,
     Key,
+    Serve,
 }
 
 /// The command line as typed.
@@ -83,8 +92,11 @@ struct Typed {
     repair: bool,
     size: Option<Vec<u8>>,
     file: Option<Vec<u8>>,
-    /// What follows `push`, `pull` and `key`.
+    /// What follows `push`, `pull`, `key` and `serve`.
     words: Vec<Vec<u8>>,
+    listen: Option<Vec<u8>>,
+    read_only: bool,
+    token_file: Option<Vec<u8>>,
 }
 
 /// Runs the command.
@@ -103,6 +115,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
                     b"push" => Command::Push,
                     b"pull" => Command::Pull,
                     b"key" => Command::Key,
+                    b"serve" => Command::Serve,
                     _ => return Err(Failure::usage("'", &name, "' is not a recognised command")),
                 });
             }
@@ -112,6 +125,15 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
             Word::Flag(flag) if flag == b"--version" => return super::help::version(invocation),
             Word::Flag(flag) if flag == b"--json" && command == Some(Command::Stats) => typed.json = true,
             Word::Flag(flag) if flag == b"--repair" && command == Some(Command::Verify) => typed.repair = true,
+            Word::Flag(flag) if flag == b"--read-only" && command == Some(Command::Serve) => typed.read_only = true,
+            Word::Flag(flag) if flag == b"--listen" && command == Some(Command::Serve) => {
+                let [address] = words.values(&flag)?;
+                typed.listen = Some(address);
+            }
+            Word::Flag(flag) if flag == b"--token-file" && command == Some(Command::Serve) => {
+                let [file] = words.values(&flag)?;
+                typed.token_file = Some(file);
+            }
             Word::Flag(flag) if flag == b"--size" && command == Some(Command::Collect) => {
                 let [size] = words.values(&flag)?;
                 typed.size = Some(size);
@@ -130,6 +152,10 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     }
     let log = invocation.log.clone();
     let resolved = settings::resolve(&*invocation.host, &flags, false, &|text| log.warn(text))?;
+    if command == Command::Serve {
+        let flags = serve::Flags { listen: typed.listen, read_only: typed.read_only, token_file: typed.token_file };
+        return serve::run(invocation, &typed.words, &flags, &resolved.memo.remote);
+    }
     let Some(dir) = &resolved.memo.dir else { return Err(Failure::error("there is no home to keep a cache in")) };
     let disk = Disk::open(dir, resolved.memo.limit).map_err(|reason| Failure::error(format!("the cache on disk: {reason}")))?;
     if let Some(salvaged) = disk.salvaged() {
@@ -145,7 +171,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
 
 impl Typed {
     fn take_file(&mut self, command: Option<Command>, file: Vec<u8>) -> Result<(), Failure> {
-        if let Some(Command::Push | Command::Pull | Command::Key) = command {
+        if let Some(Command::Push | Command::Pull | Command::Key | Command::Serve) = command {
             self.words.push(file);
             return Ok(());
         }
@@ -164,7 +190,7 @@ impl Typed {
             Command::Clear => disk.clear().map_err(failed),
             Command::Export => self.export(invocation, disk),
             Command::Import => self.import(invocation, disk),
-            Command::Push | Command::Pull | Command::Key => Ok(()),
+            Command::Push | Command::Pull | Command::Key | Command::Serve => Ok(()),
         }
     }
 
