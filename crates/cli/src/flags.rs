@@ -58,8 +58,8 @@ pub struct Flags {
     pub offline: bool,
     /// `--refresh`: earlier downloads are not taken as current.
     pub refresh: bool,
-    /// Where the questions that evaluation asks of the outside are noted, for `firn graph`.
-    pub recording: Option<std::sync::Arc<std::sync::Mutex<Vec<firn_host::Question>>>>,
+    /// Where everything that evaluation sees of the outside is noted, fetched trees included, for people who want to know.
+    pub recording: Option<std::sync::Arc<std::sync::Mutex<Vec<firn_host::Observation>>>>,
     /// What `firn profile` wants to know of the command.
     pub profile: Option<crate::profile::Request>,
     /// `--override-flake`.

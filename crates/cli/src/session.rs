@@ -10,7 +10,7 @@ use crate::stores::{self, Opened};
 use firn_eval::{Ahead, Machine, Shared};
 use firn_host::fetch::Fetcher;
 use firn_host::{
-    AbsPath, EntrySource, Found, Host, HostError, Mode, Mounted, Observation, PseudoUrl, Question, RealHost, RealWorld, Recording, Restricted, Store,
+    AbsPath, EntrySource, Found, Host, HostError, Mode, Mounted, Observation, PseudoUrl, RealHost, RealWorld, Recording, Restricted, Store,
 };
 use firn_source::{Origin, Pos, SourceFile, Symbol};
 use firn_value::{Attrs, AttrsBuilder, Context, Thunk, Value};
@@ -230,12 +230,12 @@ impl Session {
 }
 
 /// The host, telling what it is asked.
-fn recorded(host: Arc<dyn Host>, into: Arc<Mutex<Vec<Question>>>, resolved: &Resolved) -> Result<Arc<dyn Host>, Failure> {
+fn recorded(host: Arc<dyn Host>, into: Arc<Mutex<Vec<Observation>>>, resolved: &Resolved) -> Result<Arc<dyn Host>, Failure> {
     let dir = AbsPath::new(resolved.eval.store_dir.as_bytes()).map_err(host_failure)?;
     let sink = move |observation: Observation| {
-        into.lock().unwrap_or_else(|e| e.into_inner()).push(observation.question);
+        into.lock().unwrap_or_else(|e| e.into_inner()).push(observation);
     };
-    Ok(Arc::new(Recording::new(host, sink, dir)))
+    Ok(Arc::new(Recording::new(host, sink, dir).looking_inside()))
 }
 
 /// Whether `NIX_COUNT_CALLS` asks for how often each function is called.

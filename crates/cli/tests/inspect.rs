@@ -353,3 +353,17 @@ fn watching_a_flake_sees_its_files() {
     watching.expect("3");
     assert_eq!(watching.interrupt(), Some(130));
 }
+
+#[test]
+fn files_of_a_flake_are_named_where_they_lie() {
+    let project = Project::new();
+    project.write("flake.nix", "{ outputs = _: { v = import ./sub/v.nix; w = 1; }; }");
+    project.write("sub/v.nix", "1");
+    project.write("unused.nix", "1");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "."]);
+    assert_eq!(project.firn(&["why", "--files", ".#v"]), "TREE/flake.nix\nTREE/sub/v.nix\n");
+    assert_eq!(project.firn(&["why", "--files", ".#w"]), "TREE/flake.nix\n");
+    let told = project.firn(&["why", ".#v"]);
+    assert!(told.contains("TREE\n├── flake.nix  read\n└── sub/v.nix  read\n"), "{told}");
+}

@@ -56,12 +56,21 @@ pub struct Recording<H, S> {
     /// Store paths of trees that lie elsewhere: their content is what their name says, whoever looked at how the tree was
     /// found has written that down.
     mounted: RwLock<BTreeSet<AbsPath>>,
+    /// What is seen in such trees is written down as well.
+    looks_inside: bool,
 }
 
 impl<H: Host, S: Sink> Recording<H, S> {
     /// What lies inside entries of `store_dir` never changes and is recorded as durable.
     pub fn new(host: H, sink: S, store_dir: AbsPath) -> Recording<H, S> {
-        Recording { host, sink, store_dir, mounted: RwLock::default() }
+        Recording { host, sink, store_dir, mounted: RwLock::default(), looks_inside: false }
+    }
+
+    /// Writes down what is seen inside trees that lie elsewhere, too: for people, who want to know.
+    #[must_use]
+    pub fn looking_inside(mut self) -> Recording<H, S> {
+        self.looks_inside = true;
+        self
     }
 
     /// The host behind.
@@ -101,7 +110,7 @@ impl<H: Host, S: Sink> Recording<H, S> {
     }
 
     fn note(&self, question: Question, digest: Digest, durability: Durability) {
-        if question.path().is_some_and(|path| self.is_mounted(path)) {
+        if !self.looks_inside && question.path().is_some_and(|path| self.is_mounted(path)) {
             return;
         }
         self.sink.observe(Observation { question, digest, durability });

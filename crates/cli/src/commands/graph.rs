@@ -16,7 +16,7 @@ use crate::session::Session;
 use crate::settings;
 use draw::{Graph, Kind};
 use firn_eval::{PrintOptions, try_print_value};
-use firn_host::{AbsPath, Question};
+use firn_host::{AbsPath, Observation, Question};
 use firn_value::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,7 +88,7 @@ impl Typed {
     }
 
     /// Evaluates all of the value, and draws what was observed.
-    fn graph(&self, session: &Session, value: Value, observed: &Mutex<Vec<Question>>) -> Result<Graph, Failure> {
+    fn graph(&self, session: &Session, value: Value, observed: &Mutex<Vec<Observation>>) -> Result<Graph, Failure> {
         let machine = &session.machine;
         let options = PrintOptions { force: true, derivation_paths: true, ..PrintOptions::default() };
         try_print_value(machine, value, &options, &mut Vec::new())?;
@@ -97,7 +97,7 @@ impl Typed {
         let mut graph = Graph::new(title);
         let questions = std::mem::take(&mut *observed.lock().unwrap_or_else(PoisonError::into_inner));
         let mut files: BTreeMap<AbsPath, usize> = BTreeMap::new();
-        for question in questions {
+        for Observation { question, .. } in questions {
             match question {
                 Question::File(path) => drop(files.insert(path, 0)),
                 Question::Directory(path) => graph.outside(Kind::Directory, &path_text(&path)),

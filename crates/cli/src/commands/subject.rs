@@ -11,6 +11,7 @@ use crate::program::Invocation;
 use crate::question;
 use crate::session::Session;
 use crate::settings;
+use firn_host::{AbsPath, Host};
 use firn_memo::kept::Asked;
 use firn_source::Pos;
 use firn_value::Value;
@@ -128,6 +129,25 @@ impl Named {
         let Some(text) = &self.apply else { return Ok(value) };
         let function = session.evaluate(session.expression(text)?)?;
         Ok(session.machine.call(function, &[value], Pos::NONE)?)
+    }
+
+    /// The directory of the flake that is named, if it lies on this machine.
+    pub fn local_flake(&self, host: &dyn Host) -> Option<AbsPath> {
+        if self.file.is_some() || self.expression.is_some() {
+            return None;
+        }
+        let named = self.installable.as_deref().unwrap_or(b".");
+        let reference = named.split(|&byte| byte == b'#' || byte == b'?').next().unwrap_or_default();
+        let prefixes: [&[u8]; 4] = [b"git+file://", b"git+file:", b"path://", b"path:"];
+        let path = prefixes.iter().find_map(|prefix| reference.strip_prefix(*prefix)).unwrap_or(reference);
+        let path = if path.is_empty() { b"." } else { path };
+        let tree = host.current_dir().and_then(|here| here.join(path)).ok()?;
+        if !host.path_exists(&tree, true).unwrap_or(false) {
+            return None;
+        }
+        // A flake is looked for upwards.
+        let has_flake = |dir: &AbsPath| host.path_exists(&dir.child(b"flake.nix"), false).unwrap_or(false);
+        Some(std::iter::successors(Some(tree.clone()), AbsPath::parent).find(has_flake).unwrap_or(tree))
     }
 
     /// What is named, for people.

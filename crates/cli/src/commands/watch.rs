@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::memory::{Memory, Recalled, Remembered, as_texts, texts};
 use crate::program::Invocation;
-use firn_host::{AbsPath, Host, Observation};
+use firn_host::Observation;
 use firn_memo::kept::Roles;
 use look::{Trees, Watcher};
 use state::State;
@@ -88,7 +88,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
 
 /// Evaluates, and says what is to be watched. Mistakes in the command line end the program; nothing else does.
 fn once(invocation: &mut Invocation, typed: &eval::Typed, flags: &mut Flags) -> Result<(Result<Vec<u8>, Failure>, Watcher), Failure> {
-    let trees = Trees::look(named_tree(invocation, typed));
+    let trees = Trees::look(typed.named.local_flake(&*invocation.host).into_iter().collect());
     let subject = match typed.named.open(invocation, flags) {
         Ok(subject) => subject,
         Err(Failure::Error(error)) if error.kind() != firn_eval::ErrorKind::Usage => {
@@ -123,21 +123,6 @@ fn answer(typed: &eval::Typed, subject: &Subject, memory: &Memory) -> (Result<Ve
     let history = asked.as_ref().filter(|_| text.is_ok()).map_or_else(Vec::new, |asked| memory.history(asked));
     let kept = history.into_iter().find(Remembered::holds);
     (text, kept.map_or_else(|| memory.observed(), |kept| kept.observations))
-}
-
-/// The directory of the flake that is named, if it lies on this machine.
-fn named_tree(invocation: &Invocation, typed: &eval::Typed) -> Vec<AbsPath> {
-    if typed.named.file.is_some() || typed.named.expression.is_some() {
-        return Vec::new();
-    }
-    let named = typed.named.installable.as_deref().unwrap_or(b".");
-    let reference = named.split(|&byte| byte == b'#' || byte == b'?').next().unwrap_or_default();
-    let prefixes: [&[u8]; 4] = [b"git+file://", b"git+file:", b"path://", b"path:"];
-    let path = prefixes.iter().find_map(|prefix| reference.strip_prefix(*prefix)).unwrap_or(reference);
-    let path = if path.is_empty() { b"." } else { path };
-    let here = invocation.host.current_dir().ok();
-    let tree = here.and_then(|here| here.join(path).ok());
-    tree.filter(|tree| invocation.host.path_exists(tree, true).unwrap_or(false)).into_iter().collect()
 }
 
 /// Prints what is new; what the next process must know.

@@ -2,6 +2,7 @@
 //!
 //! The memory on disk is asked first. What it does not know is evaluated and kept, so that the next run can tell what changed.
 
+mod inside;
 mod layout;
 
 use super::eval;
@@ -16,8 +17,10 @@ use crate::program::Invocation;
 use firn_host::{Observation, Question};
 use firn_memo::kept::{Asked, Roles};
 use firn_text::json::Tree;
+use inside::Inside;
 pub(super) use layout::Layout;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The help.
 pub const HELP: &str = "\
@@ -44,7 +47,8 @@ Flags:
 
 If the value cannot be evaluated, what was looked at until then is told, then the error.
 
-The trees of a flake are part of the question: any change of theirs asks another one. What lies inside is not told apart.
+The trees of a flake are part of the question: any change of theirs asks another one. What it uses of them is not kept, so
+a flake is evaluated every time; files of a flake on this machine are named where they lie.
 
 Examples:
   firn why -f ./default.nix hello
@@ -104,8 +108,14 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     typed.eval.check()?;
     (flags.keeps_answers, flags.keeps_cheap_answers) = (true, true);
     flags.memo = Some(b"disk".to_vec());
+    let seen = Arc::default();
+    let local = typed.eval.named.local_flake(&*invocation.host);
+    let is_flake = typed.eval.named.file.is_none() && typed.eval.named.expression.is_none();
+    if is_flake {
+        flags.recording = Some(Arc::clone(&seen));
+    }
     let subject = typed.eval.named.open(invocation, &mut flags)?;
-    let told = typed.tell(invocation, &subject);
+    let told = typed.tell(invocation, &subject, &Inside { seen: &seen, local });
     let closed = subject.session().store.close().map_err(crate::stores::failed);
     subject.session().remember();
     told.and(closed)
@@ -135,12 +145,13 @@ pub(super) enum Source {
 }
 
 impl Typed {
-    fn tell(&self, invocation: &mut Invocation, subject: &Subject) -> Result<(), Failure> {
+    fn tell(&self, invocation: &mut Invocation, subject: &Subject, inside: &Inside<'_>) -> Result<(), Failure> {
         let Some(memory) = &subject.session().memory else {
             return Err(Failure::error("what answers rest on is kept in the cache on disk, which cannot be used"));
         };
-        let explained = explain(&self.eval, subject, memory);
-        let roles = memory.roles();
+        let mut explained = explain(&self.eval, subject, memory);
+        let mut roles = memory.roles();
+        inside.add_to(&mut explained.observations, &mut roles, subject);
         match self.form {
             Form::Tree => self.tree(invocation, &explained, &roles)?,
             Form::Changes => self.changes(invocation, &explained, &roles, true)?,
@@ -267,8 +278,10 @@ pub(super) fn explain(eval: &eval::Typed, subject: &Subject, memory: &Memory) ->
     if let Some(asked) = asked.as_ref().filter(|_| !history.iter().any(Remembered::holds)) {
         history.extend(memory.history_in_other_forms(asked).into_iter().filter(Remembered::holds));
     }
+    // What a flake uses of its own trees is not kept: it has to be seen.
+    let looks = matches!(subject, Subject::Flake(_));
     let (mut holding, outdated): (Vec<Remembered>, Vec<Remembered>) = history.into_iter().partition(Remembered::holds);
-    if !holding.is_empty() {
+    if !holding.is_empty() && !looks {
         let observations = holding.swap_remove(0).observations;
         return Explained { observations, outdated, source: Source::Remembered, failure: None };
     }
