@@ -107,6 +107,12 @@ impl Recorder {
         holding.max_by_key(|(_, (_, tree))| tree.as_bytes().len()).map(|(index, _)| index)
     }
 
+    /// Where the trees lie, by role.
+    fn places(&self) -> Vec<(String, Digest)> {
+        let trees = self.trees.read().unwrap_or_else(PoisonError::into_inner);
+        trees.iter().map(|(role, tree)| (role.clone(), digest_location(tree.as_bytes()))).collect()
+    }
+
     /// Everything observed so far, less what follows from the rest.
     fn all(&self, host: &dyn Host) -> SetId {
         let mut earlier = lock(&self.earlier);
@@ -396,13 +402,14 @@ impl Memory {
     fn fetch(&self, key: &Key, witness: &Witnessed<'_>, fitting: &dyn Fn(&Found) -> bool) -> Option<Found> {
         let mut lookup = self.shared.as_ref()?.remotes.ask(key.digest);
         loop {
-            let Candidate { answer } = lookup.next(&|node| witness.node(node).is_some())?;
+            let Candidate { mut answer } = lookup.next(&|node| witness.node(node).is_some())?;
             witness.fetched.borrow_mut().extend(answer.nodes.iter().cloned());
             let Stored::Inline(result) = answer.record.result.clone() else { continue };
             let now = self.host.current_time();
             let found = Found { key: Vec::new(), record: answer.record.clone(), result, used: now };
             if fitting(&found) {
                 lookup.held(Duration::from_micros(answer.record.cost));
+                answer.record.places = self.recorder.places();
                 self.write(Batch { answers: vec![answer], now, ..Batch::default() });
                 return Some(found);
             }
@@ -463,7 +470,7 @@ impl Memory {
             cost: cost.as_micros() as u64,
             durability,
             made: now,
-            places: trees.iter().map(|(role, tree)| (role.clone(), digest_location(tree.as_bytes()))).collect(),
+            places: self.recorder.places(),
         };
         let stamps = members.iter().filter_map(|observation| self.stamp(observation, now)).collect();
         self.write(Batch { answers: vec![Answer { question: key.digest, record, nodes }], stamps, used: vec![], now });
