@@ -1,7 +1,7 @@
 //! Interruption: a user who has had enough ends what is evaluated, on every thread.
 //!
-//! Each call compares its depth with a limit anyway. [`interrupt`] sets the limits of all machines to nothing, so that the
-//! next call of each takes the slow way, where it finds out: nothing is tested that was not tested before.
+//! Each call of a function compares its depth with a limit anyway. [`interrupt`] sets the limits of all machines to nothing, so
+//! that the next call of each takes the slow way, where it finds out: nothing is tested that was not tested before.
 
 use firn_value::{Error, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -26,7 +26,6 @@ impl Limit {
         limit
     }
 
-    // PERF: a relaxed load of a word of one's own is a plain one: one instruction more a call than a cell in the machine.
     #[inline(always)]
     pub fn get(&self) -> u32 {
         self.now.load(Ordering::Relaxed)

@@ -124,8 +124,10 @@ pub struct Machine {
     pub stats: Stats,
     pub(crate) depth: Cell<u32>,
     pub(crate) stack_limit: Cell<usize>,
-    /// From this depth on calls look closer: too deep, or interrupted.
-    pub(crate) depth_limit: &'static crate::interrupt::Limit,
+    /// From this depth on calls look closer whether it is too deep.
+    pub(crate) depth_limit: Cell<u32>,
+    /// The same for functions of the program; nothing is left of it when the user interrupts.
+    pub(crate) interruptible: &'static crate::interrupt::Limit,
     /// Instances whose productions run, innermost last.
     pub(crate) running: RefCell<Vec<Stamp>>,
     /// Calls whose cells are being evaluated on behalf of others.
@@ -230,7 +232,8 @@ impl Machine {
             stats: Stats::default(),
             depth: Cell::new(0),
             stack_limit: Cell::new(usize::MAX),
-            depth_limit: crate::interrupt::Limit::new(limit.saturating_add(1)),
+            depth_limit: Cell::new(limit.saturating_add(1)),
+            interruptible: crate::interrupt::Limit::new(limit.saturating_add(1)),
             running: RefCell::default(),
             on_behalf: RefCell::default(),
             aheads: Cell::new(0),
