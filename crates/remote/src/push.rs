@@ -76,13 +76,17 @@ pub fn travelling(reading: &Reading<'_>, found: &Found) -> Option<Travelling> {
 }
 
 impl Remotes {
-    /// Signs answers and hands them to every remote that is written. Waits no longer than `limit` for each.
+    /// Signs answers and hands them to every remote that is written. Waits no longer than `limit` for each, nor than what is left
+    /// of its deadline.
     pub fn push(&self, answers: Vec<Travelling>, care: Care, limit: Duration) -> Pushed {
         let mut total = Pushed::default();
         let Some(secret) = &self.secret else { return total };
         let batch = Batch::new(answers, secret);
         for reached in self.reached.iter().filter(|reached| reached.takes()) {
-            match self.block_on(limit, batch.hand_over(reached, &self.keys, care)) {
+            let began = Instant::now();
+            let done = self.block_on(limit.min(self.left(reached)), batch.hand_over(reached, &self.keys, care));
+            self.spend(reached, began.elapsed());
+            match done {
                 Ok(pushed) => {
                     total.new += pushed.new;
                     total.known += pushed.known;

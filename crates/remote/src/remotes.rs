@@ -106,11 +106,8 @@ impl Remotes {
             return None;
         }
         let began = Instant::now();
-        let left = self.deadline.saturating_sub(reached.lost.get());
-        let done = self.block_on(left, work);
-        let spent = began.elapsed();
-        reached.lost.set(reached.lost.get() + spent);
-        self.count(|counts| counts.waited += spent.as_micros() as u64);
+        let done = self.block_on(self.left(reached), work);
+        self.spend(reached, began.elapsed());
         match done {
             Ok(done) => Some(done),
             Err(trouble) => {
@@ -118,6 +115,17 @@ impl Remotes {
                 None
             }
         }
+    }
+
+    /// What is left of a remote's deadline.
+    pub(crate) fn left(&self, reached: &Reached) -> Duration {
+        self.deadline.saturating_sub(reached.lost.get())
+    }
+
+    /// Time was spent on a remote.
+    pub(crate) fn spend(&self, reached: &Reached, spent: Duration) {
+        reached.lost.set(reached.lost.get() + spent);
+        self.count(|counts| counts.waited += spent.as_micros() as u64);
     }
 
     /// Runs work to its end or to a limit.

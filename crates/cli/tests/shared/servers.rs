@@ -70,7 +70,7 @@ pub fn nginx() -> Option<Server> {
         ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|name| format!("{name}_temp_path {root}/{name};\n")).concat();
     let user = if is_root(dir.path()) { "user root;" } else { "" };
     let config = format!(
-        "{user} worker_processes 1; daemon off; pid {root}/pid; error_log {root}/errors;\nevents {{ worker_connections 512; }}\n\
+        "{user} master_process off; daemon off; pid {root}/pid; error_log {root}/errors;\nevents {{ worker_connections 512; }}\n\
          http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{port}; root {root}/dav; client_max_body_size 32m;\n\
          location / {{ dav_methods PUT DELETE; create_full_put_path on; }} }} }}\n"
     );
