@@ -43,6 +43,10 @@ impl Output {
     /// Writes what is there.
     pub fn flush(&mut self) -> Result<(), Failure> {
         self.flushed |= !self.buffer.is_empty();
+        if self.flushed {
+            // What is written stays written: whoever is in doubt now goes on.
+            firn_memo::doubt::can_begin_again(false);
+        }
         let mut stdout = std::io::stdout().lock();
         let written = stdout.write_all(&self.buffer).and_then(|()| stdout.flush());
         self.buffer.clear();

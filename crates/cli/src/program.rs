@@ -84,6 +84,8 @@ fn run(words: Vec<Vec<u8>>) -> u8 {
     let mut result = dispatch(&mut invocation, Words::new(words.clone()));
     if firn_memo::doubt::must_begin_again() && invocation.output.take_back() {
         firn_memo::doubt::begin_again();
+        // Then nothing that is shown can be in doubt.
+        firn_eval::let_functions_wait();
         invocation.log.begin_again();
         invocation = Invocation { called, tool: None, without_memo: true, ..invocation };
         result = dispatch(&mut invocation, Words::new(words));

@@ -43,6 +43,7 @@ pub use call::own_cell;
 pub use coerce::{Coercion, Pieces};
 pub use context::{context_elements, context_of, store_error};
 pub use errors::{color_bytes, colored, colored_name, missing_feature, show_type};
+pub use firn_ir::let_functions_wait;
 pub use firn_value::{Error, ErrorKind, Result};
 pub use force::place_of;
 pub use import::Bindings;

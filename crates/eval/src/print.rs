@@ -337,7 +337,10 @@ fn evaluated(machine: &Machine, cell: Value, top: bool) -> std::result::Result<V
         return Err(unevaluated);
     }
     match cell.as_function() {
-        Some(Function::Closure(closure)) if closure.is_delayed() && !top => Err(Unevaluated::Thunk),
+        Some(Function::Closure(closure)) if closure.is_delayed() && !top => {
+            firn_memo::doubt::function_shown();
+            Err(Unevaluated::Thunk)
+        }
         _ => Ok(cell),
     }
 }

@@ -18,7 +18,7 @@ mod strictness;
 
 pub use digest::{CodeDigest, CodeDigests, ConstantDigest};
 pub use expr::*;
-pub use lower::{Globals, Literals, LowerError, Program, lower};
+pub use lower::{Globals, Literals, LowerError, Program, let_functions_wait, lower};
 pub use names::check_names;
 pub use plan::{Plan, Plans};
 pub use shape::Shape;

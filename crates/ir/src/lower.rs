@@ -13,6 +13,15 @@ use firn_source::{Pos, Symbol};
 use firn_syntax::ast::{self, Arith, Ast, AttrName as AstName, BinOp, ExprId};
 use lazy::Found;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static FUNCTIONS_WAIT: AtomicBool = AtomicBool::new(false);
+
+/// From here on functions in delayed position are suspended as anything else is, as in Nix: who shows values that are not all
+/// evaluated sees which of them were looked at. Slower, and otherwise the same.
+pub fn let_functions_wait() {
+    FUNCTIONS_WAIT.store(true, Ordering::Relaxed);
+}
 
 /// Makes the machine's constants.
 pub trait Literals: Default {
@@ -189,6 +198,9 @@ impl<'a, L: Literals> Lowering<'a, L> {
     fn delayed(&mut self, id: ExprId) -> Lowered<L::Value> {
         let ast = self.ast;
         match ast.expr(id) {
+            ast::Expr::Lambda(_) if FUNCTIONS_WAIT.load(Ordering::Relaxed) => {
+                self.suspend(ast.pos_of(id), |this| this.strict_node(id))
+            }
             ast::Expr::Int(_) | ast::Expr::Float(_) | ast::Expr::String(_) | ast::Expr::Path(_) | ast::Expr::Lambda(_) => {
                 self.strict_node(id)
             }

@@ -1,6 +1,7 @@
 //! Which cells are evaluated shows where unevaluated parts of a value are printed, and answers from memory leave cells
 //! unevaluated that a plain evaluation would have evaluated. So whoever shows an unevaluated cell after an answer from memory is in
-//! doubt, and a program that can begins again without the memo. The state is the process's.
+//! doubt, and a program that can begins again without the memo. So is whoever shows a function that was built before it was
+//! looked at: whether it ever was is not known. The state is the process's.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,6 +19,11 @@ pub fn unevaluated_shown() {
     if ANSWERED.load(Ordering::Relaxed) {
         DOUBTFUL.store(true, Ordering::Relaxed);
     }
+}
+
+/// Notes that a function is shown of which nobody knows whether Nix would have evaluated its cell.
+pub fn function_shown() {
+    DOUBTFUL.store(true, Ordering::Relaxed);
 }
 
 /// Says that the program begins again when what it shows is in doubt: then nothing doubtful must be printed.
