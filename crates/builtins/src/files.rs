@@ -187,7 +187,10 @@ impl EntrySource for Entries<'_> {
         let warned = self.machine.shared.extensions.get::<Warned>();
         let mut warned = store::lock(&warned.0);
         // A machine that may not print leaves the warning to the next that looks.
-        if !warned.contains(message) && self.machine.log(&[b"warning: ", message, b"\n"].concat()).is_ok() {
+        if warned.contains(message) {
+            // Alone, this would have been printed here.
+            self.machine.heard();
+        } else if self.machine.log(&[b"warning: ", message, b"\n"].concat()).is_ok() {
             warned.insert(message.to_vec());
         }
     }

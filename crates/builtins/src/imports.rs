@@ -4,6 +4,7 @@ use crate::files::{made_text, realise_path};
 use crate::store;
 use firn_eval::{Builtin, Machine, Result};
 use firn_host::AbsPath;
+use firn_memo::kept::labels;
 use firn_source::{Origin, Pos};
 use firn_store::context::{Built, Element};
 use firn_store::path::StorePath;
@@ -29,11 +30,12 @@ pub(crate) fn internal_text(path: &AbsPath) -> Option<&'static str> {
 /// The value of a text that is not on disk, evaluated once under `key`.
 fn import_once(machine: &Machine, key: &[u8], text: &[u8], origin: Origin, base: &AbsPath) -> Result<Value> {
     let store = store::store(machine);
-    if let Some(&known) = store::lock(&store.imports).get(key) {
+    if let Some(&(known, label)) = store::lock(&store.imports).get(key) {
+        labels::take(label);
         return Ok(known);
     }
-    let value = machine.eval_text(text, origin, base)?;
-    Ok(*store::lock(&store.imports).entry(key.to_vec()).or_insert(value))
+    let (value, label) = labels::within(|| machine.eval_text(text, origin, base));
+    Ok(store::lock(&store.imports).entry(key.to_vec()).or_insert((value?, label)).0)
 }
 
 fn import(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {

@@ -6,6 +6,7 @@
 use crate::store::{self, Failure, eval_error, lock};
 use firn_eval::{Builtin, Machine, Result, SourceCopier, color_bytes, context_elements, store_error};
 use firn_host::{AbsPath, Follow, Source, SourceError, dump};
+use firn_memo::kept::labels;
 use firn_source::{Pos, Symbol};
 use firn_store::content_address::{ContentAddress, Method};
 use firn_store::context::Element;
@@ -212,9 +213,26 @@ fn copy(
     let store = store::store(machine);
     let key = (root, addition.name.to_vec(), addition.method == Method::Nar);
     let memoised = addition.filter.is_none() && references.is_empty();
-    if memoised && let Some(known) = lock(&store.sources).get(&key) {
+    if memoised && let Some((known, label)) = lock(&store.sources).get(&key) {
+        labels::take(*label);
         return Ok(known.clone());
     }
+    let (path, label) = labels::within(|| copy_anew(machine, pos, addition, &key, references));
+    let path = path?;
+    if memoised {
+        lock(&store.sources).insert(key, (path.clone(), label));
+    }
+    Ok(path)
+}
+
+fn copy_anew(
+    machine: &Machine,
+    pos: Pos,
+    addition: &Addition<'_>,
+    key: &store::SourceKey,
+    references: Arc<[StorePath]>,
+) -> Result<StorePath> {
+    let store = store::store(machine);
     let mut source = Source { root: key.0.clone(), method: addition.method, excluded: Default::default(), references };
     let hash = hash_source(machine, pos, addition, &mut source)?;
     let address = ContentAddress { method: addition.method, hash };
@@ -228,9 +246,6 @@ fn copy(
     store::allow(machine, &path)?;
     if store.backend.is_read_only() {
         show(machine, &path, source)?;
-    }
-    if memoised {
-        lock(&store.sources).insert(key, path.clone());
     }
     Ok(path)
 }

@@ -5,22 +5,23 @@
 
 use firn_eval::{Copier, Error, ErrorKind, Machine, Result, Shared, color_bytes, context_elements, store_error};
 use firn_host::{AbsPath, EvalOnly, HostError, Store};
+use firn_memo::kept::labels;
 use firn_source::Pos;
 use firn_store::context::{Built, Element};
 use firn_store::derivation::{Derivation, HashModulo};
 use firn_store::path::StorePath;
-use firn_value::{Context, Value};
+use firn_value::{Context, Label, Value};
 use hashbrown::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The store of an evaluation and what is remembered about it.
 pub(crate) struct EvalStore {
     pub backend: Arc<dyn Store>,
-    modulo: Mutex<HashMap<StorePath, HashModulo>>,
-    /// Store paths of sources.
-    pub sources: Mutex<HashMap<SourceKey, StorePath>>,
-    /// Values of imported files that are not on disk.
-    pub imports: Mutex<HashMap<Vec<u8>, Value>>,
+    modulo: Mutex<HashMap<StorePath, (HashModulo, Label)>>,
+    /// Store paths of sources, and what copying them observed.
+    pub sources: Mutex<HashMap<SourceKey, (StorePath, Label)>>,
+    /// Values of imported files that are not on disk, and what importing them observed.
+    pub imports: Mutex<HashMap<Vec<u8>, (Value, Label)>>,
 }
 
 /// Where a source lies, its name, and whether it is an archive.
@@ -84,20 +85,23 @@ impl EvalStore {
 
     /// The hash by which dependents know a derivation; read from its file if this evaluation did not make it.
     pub fn hash_modulo(&self, machine: &Machine, path: &StorePath) -> Result<HashModulo> {
-        if let Some(known) = lock(&self.modulo).get(path) {
-            return Ok(*known);
+        if let Some(&(known, label)) = lock(&self.modulo).get(path) {
+            labels::take(label);
+            return Ok(known);
         }
-        let drv = self.read_derivation(machine, path)?;
-        let hash = drv
-            .hash_modulo::<Failure>(machine.store_dir(), &mut |input| Ok(self.hash_modulo(machine, input)?))
-            .map_err(|failure| failure.raise(machine))?;
-        self.remember_hash(path, hash);
+        let (hash, label) = labels::within(|| {
+            let drv = self.read_derivation(machine, path)?;
+            drv.hash_modulo::<Failure>(machine.store_dir(), &mut |input| Ok(self.hash_modulo(machine, input)?))
+                .map_err(|failure| failure.raise(machine))
+        });
+        let hash = hash?;
+        lock(&self.modulo).insert(path.clone(), (hash, label));
         Ok(hash)
     }
 
-    /// Remembers the hash of a derivation that this evaluation made.
+    /// Remembers the hash of a derivation that this evaluation made: nothing was asked to know it.
     pub fn remember_hash(&self, path: &StorePath, hash: HashModulo) {
-        lock(&self.modulo).insert(path.clone(), hash);
+        lock(&self.modulo).insert(path.clone(), (hash, 0));
     }
 
     /// What an object refers to: as the store says or, for a derivation on disk, as its file says.

@@ -8,7 +8,7 @@ use crate::environment::Environment;
 use crate::{collect, sealed_kind};
 use firn_host::{Digest, Question, Stamp};
 use firn_memo::kept::record::{seal, unseal};
-use firn_memo::kept::{Encoded, Record, Stored};
+use firn_memo::kept::{Nodes, Record, Stored};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -36,7 +36,7 @@ pub struct Answer {
     /// The record, its result inline.
     pub record: Record,
     /// Nodes of observations.
-    pub nodes: Encoded,
+    pub nodes: Nodes,
 }
 
 enum Order {

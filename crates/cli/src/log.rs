@@ -81,6 +81,13 @@ impl Log {
         }
     }
 
+    /// As [`Log::detail`], made only if somebody wants to hear it.
+    pub fn detail_of(&self, text: impl FnOnce() -> String) {
+        if self.verbosity.load(Ordering::Relaxed) > INFORMATION {
+            self.line(text().as_bytes());
+        }
+    }
+
     /// A line of text.
     pub fn line(&self, text: &[u8]) {
         self.write(&[text, b"\n"].concat());

@@ -3,61 +3,53 @@
 //! 1. A question is what the command line asks: an entry, an attribute path, arguments, settings, a form ([`Asked`]).
 //! 2. [`Memory::recall`] looks for records of it, newest first, and verifies everything that was observed for them; the
 //!    first that holds is the answer. Store objects that it refers to must be there where a store is written.
-//! 3. Otherwise the command evaluates. Everything the process asks of the outside is written down meanwhile by the
-//!    [`Recorder`], so what is kept with the answer ([`Memory::keep`]) is never too little.
+//! 3. Otherwise the command evaluates, in a production of its own: what it observes, itself or through values that others
+//!    evaluated before, is its label (`memo::kept::labels`), and is kept with the answer ([`Memory::keep`]).
 //! 4. What was printed on the way is kept and printed again. In a run with several questions that cannot be told apart by
 //!    question, so an answer that printed something is neither kept nor given there.
+//!
+//! What was observed before the first question (the search path, arguments) belongs to every question.
 
 mod history;
 
 pub use history::Remembered;
 
-use crate::log::Log;
+use crate::log::{Heard, Log};
 use crate::settings::Resolved;
 use crate::shared::Shared;
 use firn_cache::{Answer, Batch, Disk, Found, Reading, Writer};
 use firn_host::{
-    AbsPath, Digest, Durability, FileType, Host, Observation, Question, RecordedStore, Recording, Sink, Stamp, Stat,
-    Store,
+    AbsPath, Digest, Durability, FileType, Host, Observation, Question, RecordedStore, Recording, Sink, Stamp as State, Store,
 };
 use firn_memo::kept::{
-    Asked, Counts, ENTRY, Entry, HERE, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Sets, Stored, Verifier, Witness,
-    digest_location, plain,
+    Asked, Counts, ENTRY, Encoded, Entry, HERE, Judged, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stored, Verifier,
+    Witness, digest_location, labels, plain,
 };
 use firn_remote::Candidate;
 use firn_store::store_dir::StoreDir;
-use firn_value::{Context, List, ListBuilder, Value};
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use firn_value::{Context, List, ListBuilder, Production, Value};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Takes down what is observed, from any thread.
+/// Labels what runs with what is observed, on whatever thread.
 #[derive(Default)]
-pub struct Recorder {
-    sets: Sets,
-    /// Observed since the last answer was kept.
-    fresh: Mutex<Vec<ObservationId>>,
-    /// What is in `fresh` or `earlier` already.
-    noted: Mutex<HashSet<ObservationId>>,
-    /// Observed before.
-    earlier: Mutex<SetId>,
+struct Recorder {
     /// The trees that may lie elsewhere on another day or machine, by role.
     trees: RwLock<Vec<(String, AbsPath)>>,
     /// Paths outside all trees that were written in full.
     in_full: Mutex<HashSet<Vec<u8>>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Sink for Recorder {
     fn observe(&self, observation: Observation) {
-        let (id, _) = self.sets.observe(&observation);
-        if lock(&self.noted).insert(id) {
-            lock(&self.fresh).push(id);
-        }
+        labels::observe(&observation, false);
+    }
+
+    fn observe_read(&self, observation: Observation) {
+        labels::observe(&observation, true);
     }
 
     fn seen_at(&self, path: &[u8]) {
@@ -78,11 +70,15 @@ impl Sink for Recorder {
 }
 
 /// The recorder as one that listens at the door.
-struct Heard(Arc<Recorder>);
+struct Listener(Arc<Recorder>);
 
-impl Sink for Heard {
+impl Sink for Listener {
     fn observe(&self, observation: Observation) {
         self.0.observe(observation);
+    }
+
+    fn observe_read(&self, observation: Observation) {
+        self.0.observe_read(observation);
     }
 
     fn seen_at(&self, path: &[u8]) {
@@ -112,77 +108,37 @@ impl Recorder {
         let trees = self.trees.read().unwrap_or_else(PoisonError::into_inner);
         trees.iter().map(|(role, tree)| (role.clone(), digest_location(tree.as_bytes()))).collect()
     }
-
-    /// Everything observed so far, less what follows from the rest.
-    fn all(&self, host: &dyn Host) -> SetId {
-        let mut earlier = lock(&self.earlier);
-        let fresh = std::mem::take(&mut *lock(&self.fresh));
-        let seen: Vec<(ObservationId, Observation)> = fresh.iter().map(|&id| (id, self.sets.observation(id))).collect();
-        let (mut files, mut directories) = (HashSet::new(), HashSet::new());
-        for (_, observation) in &seen {
-            let path = match &observation.question {
-                Question::File(path) if was_read(host, path, observation.digest) => {
-                    files.insert(path.clone());
-                    path
-                }
-                Question::Directory(path) if host.read_dir(path).is_ok() => {
-                    directories.insert(path.clone());
-                    path
-                }
-                _ => continue,
-            };
-            let above = std::iter::successors(path.parent(), AbsPath::parent);
-            above.take_while(|dir| directories.insert(dir.clone())).for_each(drop);
-        }
-        let follows = |observation: &Observation| {
-            observation.follows_from(|path| files.contains(path), |path| directories.contains(path))
-        };
-        let kept: Vec<ObservationId> = seen.iter().filter(|(_, seen)| !follows(seen)).map(|(id, _)| *id).collect();
-        *earlier = self.sets.join(&kept, &[*earlier]);
-        *earlier
-    }
-
-    /// Leaves out which trees were found while a flake was locked: the question says that. Asked again, they count.
-    fn forget_trees(&self) {
-        let is_tree = |id: &ObservationId| matches!(self.sets.observation(*id).question, Question::Tree(_));
-        let mut noted = lock(&self.noted);
-        lock(&self.fresh).retain(|id| {
-            let tree = is_tree(id);
-            if tree {
-                noted.remove(id);
-            }
-            !tree
-        });
-    }
 }
 
-/// Whether a file was read, rather than failed to be. What was read and not kept is read again unless it is large.
-fn was_read(host: &dyn Host, path: &AbsPath, digest: Digest) -> bool {
-    let small = |stat: Stat| stat.file_type == FileType::Regular && stat.stamp.size < 1 << 20;
-    host.lstat(path).is_ok_and(|stat| stat.is_some_and(small))
-        && host.read_once(path).is_ok_and(|content| content.digest() == digest)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The memory of a run.
 pub struct Memory {
     disk: Arc<Disk>,
-    recorder: Arc<Recorder>,
     /// Sees what evaluation sees, and writes nothing down.
     host: Arc<dyn Host>,
     store: Arc<dyn Store>,
     store_dir: StoreDir,
     log: Arc<Log>,
-    roles: RefCell<Roles>,
-    writer: RefCell<Option<Writer>>,
-    stamps: RefCell<Vec<(Question, Stamp, Digest)>>,
+    roles: Mutex<Roles>,
+    /// What was observed before the first question.
+    base: Mutex<SetId>,
+    /// What was observed for the question that was last evaluated.
+    last: Arc<AtomicU32>,
+    recorder: Arc<Recorder>,
+    /// Observations that are known to name nothing outside all trees, and what is known of each.
+    inside: Mutex<(SetId, HashMap<ObservationId, bool>)>,
+    judged: Mutex<Judged>,
+    writer: Mutex<Option<Writer>>,
+    stamps: Mutex<Vec<(Question, State, Digest)>>,
     /// Several questions are asked in this run.
-    several: Cell<bool>,
-    /// Something was printed for an earlier question.
-    printed: Cell<bool>,
+    several: AtomicBool,
     shadow: bool,
     least: Duration,
-    counts: Cell<Outcome>,
-    shared: Option<Shared>,
+    counts: Mutex<Outcome>,
+    shared: Option<Mutex<Shared>>,
 }
 
 /// What became of the questions of a run.
@@ -202,12 +158,20 @@ pub struct Outcome {
     pub saved: u64,
 }
 
-/// A question that is being evaluated.
+/// A question that is being evaluated, on the thread that asked it.
 pub struct Pending {
     key: Key,
     began: Instant,
+    outer: Production,
+    observed: Arc<AtomicU32>,
     /// The answer that memory would have given, where that is checked.
     expected: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.observed.store(labels::end(self.outer), Ordering::Relaxed);
+    }
 }
 
 /// What memory says to a question.
@@ -259,7 +223,8 @@ pub struct Watched {
 
 impl Memory {
     /// Opens the memory and has `host` and `store` watched; none if the user wants no memory or there can be none.
-    pub fn watch(host: &Arc<dyn Host>, store: &Arc<dyn Store>, resolved: &Resolved, log: &Arc<Log>) -> Option<Watched> {
+    /// `bare` is the host without what this run shows in the store: so it was seen when things were observed.
+    pub fn watch(host: &Arc<dyn Host>, bare: Arc<dyn Host>, store: &Arc<dyn Store>, resolved: &Resolved, log: &Arc<Log>) -> Option<Watched> {
         if !resolved.memo.keeps_answers {
             return None;
         }
@@ -268,48 +233,52 @@ impl Memory {
         let disk = disk(resolved, log)?;
         let recorder = Arc::new(Recorder::default());
         let sink: Arc<dyn Sink> = recorder.clone();
-        let recording = Recording::new(host.clone(), Heard(recorder.clone()), store_path.clone());
+        let recording = Recording::new(host.clone(), Listener(recorder.clone()), store_path.clone());
         let recorded = RecordedStore::new(store.clone(), store_dir.clone(), sink.clone());
         let mut roles = Roles::new();
         roles.assign(STORE, store_path);
         let memory = Memory {
             disk,
-            recorder,
-            host: host.clone(),
+            host: bare,
             store: store.clone(),
             store_dir,
             log: log.clone(),
-            roles: RefCell::new(roles),
-            writer: RefCell::default(),
-            stamps: RefCell::default(),
-            several: Cell::new(false),
-            printed: Cell::new(false),
+            roles: Mutex::new(roles),
+            base: Mutex::default(),
+            last: Arc::default(),
+            recorder,
+            inside: Mutex::default(),
+            judged: Mutex::default(),
+            writer: Mutex::default(),
+            stamps: Mutex::default(),
+            several: AtomicBool::new(false),
             shadow: resolved.memo.mode.is_shadow(),
             least: Duration::from_millis(resolved.memo.least.unwrap_or(LEAST)),
-            counts: Cell::default(),
-            shared: Shared::open(resolved, log),
+            counts: Mutex::default(),
+            shared: Shared::open(resolved, log).map(Mutex::new),
         };
         Some(Watched { host: Arc::new(recording), store: Arc::new(recorded), sink, memory })
     }
 
-    /// Several questions are asked in this run.
+    /// Several questions are asked in this run: what each took says little, so all are kept.
     pub fn expect_several(&self) {
-        self.several.set(true);
+        self.several.store(true, Ordering::Relaxed);
     }
 
     /// What became of the questions.
     pub fn outcome(&self) -> Outcome {
-        self.counts.get()
+        Outcome { verified: lock(&self.judged).counts(), ..*lock(&self.counts) }
     }
 
     /// What became of dealings with remotes, if there are any.
     pub fn shared(&self) -> Option<firn_remote::Counts> {
-        self.shared.as_ref().map(Shared::counts)
+        self.shared.as_ref().map(|shared| lock(shared).counts())
     }
 
     /// Gives the trees of a question their roles.
     pub fn name_trees(&self, entry: &Entry, base: Option<&AbsPath>, search: &[(String, AbsPath)]) {
-        let mut roles = self.roles.borrow_mut();
+        let mut roles = lock(&self.roles);
+        let before = roles.clone();
         for (role, tree) in search {
             roles.assign(role, tree.clone());
         }
@@ -326,6 +295,10 @@ impl Memory {
         }
         if let Some(base) = base {
             assign(HERE, base);
+        }
+        if *roles != before {
+            // What a node says depends on the roles.
+            lock(&self.judged).forget_nodes();
         }
         let movable = roles.iter().filter(|(role, _)| *role != STORE && *role != ROOT);
         let trees = movable.map(|(role, tree)| (role.to_owned(), tree.clone())).collect();
@@ -344,22 +317,21 @@ impl Memory {
         root.or_else(own).unwrap_or_else(AbsPath::root)
     }
 
-    /// Looks for an answer. `writes` says that the store has to be as an evaluation would leave it.
+    /// Looks for an answer. `writes` says that the store has to be as an evaluation would leave it. Where there is none, what
+    /// this thread does until [`Memory::keep`] counts as done for the question.
     pub fn recall(&self, asked: &Asked, writes: bool) -> Recalled {
         let began = Instant::now();
-        if matches!(asked.entry, Entry::Flake(_)) {
-            self.recorder.forget_trees();
-        }
-        let roles = self.roles.borrow().clone();
+        self.settle_base(matches!(asked.entry, Entry::Flake(_)));
+        let roles = lock(&self.roles).clone();
         let key = Key::new(asked, &roles);
         let found = self.look(&key, &roles, writes);
-        let mut counts = self.counts.get();
+        let mut counts = lock(&self.counts);
         counts.spent += began.elapsed().as_micros() as u64;
         let mut expected = None;
         if let Some((found, value)) = found {
             counts.hits += 1;
             counts.saved += found.record.cost;
-            self.counts.set(counts);
+            drop(counts);
             let now = self.host.current_time();
             if found.is_use_due(now) {
                 self.write(Batch { used: vec![found.key.clone()], now, ..Batch::default() });
@@ -371,10 +343,34 @@ impl Memory {
             expected = Some((found.result, found.record.log));
         } else {
             counts.misses += 1;
-            self.counts.set(counts);
         }
-        self.log.listen();
-        Recalled::Unknown(Some(Pending { key, began: Instant::now(), expected }))
+        Recalled::Unknown(Some(self.pending(key, expected)))
+    }
+
+    /// What this thread does from now on is done for the question.
+    fn pending(&self, key: Key, expected: Option<(Vec<u8>, Vec<u8>)>) -> Pending {
+        if !self.is_several() {
+            self.log.listen();
+        }
+        Pending { key, began: Instant::now(), outer: labels::begin_outside(), observed: self.last.clone(), expected }
+    }
+
+    /// What this thread observed until now belongs to every question. For a flake, which trees were found while it was locked
+    /// is left out: the question says that. Asked again, they count.
+    fn settle_base(&self, flake: bool) {
+        let label = labels::let_go();
+        if label == 0 {
+            return;
+        }
+        let sets = labels::sets();
+        let mut ids = sets.ids(SetId::of_label(label));
+        ids.retain(|&id| !flake || !matches!(sets.observation(id).question, Question::Tree(_)));
+        let mut base = lock(&self.base);
+        *base = sets.join(&ids, &[*base]);
+    }
+
+    fn is_several(&self) -> bool {
+        self.several.load(Ordering::Relaxed)
     }
 
     fn look(&self, key: &Key, roles: &Roles, writes: bool) -> Option<(Found, Value)> {
@@ -384,23 +380,30 @@ impl Memory {
             return None;
         }
         let witness = Witnessed::new(self, &reading);
-        let verifier = Verifier::new(&*self.host, &witness, roles);
+        let judged = lock(&self.judged);
+        let verifier = Verifier::new(&*self.host, &witness, roles, &judged);
         let fitting = |found: &Found| {
-            let silent = found.record.log.is_empty() || !self.several.get();
+            let silent = found.record.log.is_empty() || !self.is_several();
             silent && (!writes || self.are_present(&found.record.needs)) && verifier.holds(found.record.observations)
         };
-        let found = candidates.into_iter().find(fitting).or_else(|| self.fetch(key, &witness, &fitting));
-        let mut counts = self.counts.get();
-        counts.verified = verifier.counts();
-        self.counts.set(counts);
-        let found = found?;
+        let known = !candidates.is_empty();
+        let Some(found) = candidates.into_iter().find(fitting).or_else(|| self.fetch(key, &witness, &fitting)) else {
+            if known {
+                let text = || format!("evaluated again, because this is no longer so: {:?}", verifier.changed());
+                self.log.detail_of(text);
+            }
+            return None;
+        };
         let value = plain::decode(&found.result, roles).ok()?;
         Some((found, value))
     }
 
     /// An answer from a remote that holds here. It is kept on disk, with what it rests on.
     fn fetch(&self, key: &Key, witness: &Witnessed<'_>, fitting: &dyn Fn(&Found) -> bool) -> Option<Found> {
-        let shared = self.shared.as_ref().filter(|shared| shared.remotes.believes_anybody())?;
+        let shared = lock(self.shared.as_ref()?);
+        if !shared.remotes.believes_anybody() {
+            return None;
+        }
         let mut lookup = shared.remotes.ask(key.digest);
         loop {
             let Candidate { mut answer } = lookup.next(&|node| witness.node(node).is_some())?;
@@ -426,41 +429,34 @@ impl Memory {
 
     /// Keeps an answer with everything observed for it, if it can be and is worth it. In shadow, compares it instead.
     pub fn keep(&self, pending: Option<Pending>, answer: Value, needs: Vec<Vec<u8>>) {
-        let Some(Pending { key, began, expected }) = pending else { return };
-        let cost = began.elapsed();
-        let heard = self.log.heard();
+        let Some(mut pending) = pending else { return };
+        let cost = pending.began.elapsed();
+        let observed = SetId::of_label(labels::so_far());
+        let expected = pending.expected.take();
+        let key = pending.key.clone();
+        drop(pending);
+        let heard = if self.is_several() { Heard::default() } else { self.log.heard() };
         if firn_memo::doubt::must_begin_again() {
             return;
         }
-        let observations = self.recorder.all(&*self.host);
-        let roles = self.roles.borrow().clone();
+        let roles = lock(&self.roles).clone();
         let Ok(result) = plain::encode(answer, &roles) else { return };
         let log = heard.text;
         if let Some((result_before, log_before)) = expected {
             self.compare(&key, (&result, &log), (&result_before, &log_before));
             return;
         }
-        let silent = log.is_empty() && !self.printed.get();
-        self.printed.set(self.printed.get() || !log.is_empty());
-        if heard.is_passing || self.several.get() && !silent || cost < self.least {
+        if heard.is_passing || !self.is_several() && cost < self.least {
             return;
         }
         let trees = self.recorder.trees.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let whole = if self.stays(&trees, observations, &roles, &log) {
-            let places: Vec<ObservationId> = trees.iter().map(|tree| self.recorder.sets.observe(&place(tree)).0).collect();
-            self.recorder.sets.join(&places, &[observations])
-        } else {
-            observations
-        };
-        let members = self.recorder.sets.members(whole);
-        let (root, nodes) = match self.recorder.sets.encode(whole, &roles) {
+        let Encoded { root, durability, nodes, fresh } = match self.encoded(observed, &trees, &roles, &log) {
             Ok(encoded) => encoded,
             Err(NotStorable::Question(question)) => {
                 let text = format!("not remembered on disk, because of what was observed: {question:?}");
                 return self.log.detail(text.as_bytes());
             }
         };
-        let durability = members.iter().map(|observation| observation.durability).min().unwrap_or(Durability::High);
         let now = self.host.current_time();
         let record = Record {
             question: key.question,
@@ -473,32 +469,59 @@ impl Memory {
             made: now,
             places: self.recorder.places(),
         };
-        let stamps = members.iter().filter_map(|observation| self.stamp(observation, now)).collect();
+        let stamps = fresh.iter().filter_map(|observation| self.stamp(observation, now)).collect();
         self.write(Batch { answers: vec![Answer { question: key.digest, record, nodes }], stamps, used: vec![], now });
         if let Some(shared) = &self.shared {
-            shared.note(key.digest);
+            lock(shared).note(key.digest);
         }
-        let mut counts = self.counts.get();
-        counts.kept += 1;
-        self.counts.set(counts);
+        lock(&self.counts).kept += 1;
+    }
+
+    /// Everything that a question rests on, as bytes.
+    fn encoded(&self, observed: SetId, trees: &[(String, AbsPath)], roles: &Roles, log: &[u8]) -> Result<Encoded, NotStorable> {
+        let sets = labels::sets();
+        let mut whole = sets.union(observed, *lock(&self.base));
+        if self.stays(trees, whole, roles, log) {
+            let places: Vec<ObservationId> = trees.iter().map(|tree| sets.observe(&place(tree), false)).collect();
+            whole = sets.join(&places, &[whole]);
+        }
+        if !self.is_several() {
+            // What was printed is kept with the answer.
+            whole = sets.without(whole, ObservationId::PRINTED);
+        }
+        sets.encode(whole, roles)
     }
 
     /// Whether an answer belongs to the places of its trees, seen or not: where something printed may name a place, where one tree
     /// lies in another, and where a path outside all trees was looked at that nobody wrote in full.
     fn stays(&self, trees: &[(String, AbsPath)], observed: SetId, roles: &Roles, log: &[u8]) -> bool {
         let nested = |(role, tree): &(String, AbsPath)| trees.iter().any(|(other, outer)| other != role && tree.is_within(outer));
+        !log.is_empty() || trees.iter().any(nested) || self.strays(observed, roles)
+    }
+
+    /// Whether a path outside all trees is among what was observed that nobody wrote in full.
+    fn strays(&self, observed: SetId, roles: &Roles) -> bool {
+        let sets = labels::sets();
+        let mut judged = lock(&self.inside);
+        // PERF: nearly all of what a question rests on others rested on before it.
+        if sets.union(judged.0, observed) == judged.0 {
+            return false;
+        }
         let in_full = lock(&self.recorder.in_full);
-        let strays = |path: &AbsPath| {
-            let mut above = std::iter::successors(Some(path.clone()), AbsPath::parent);
-            roles.place(path).0 == ROOT && !above.any(|path| in_full.contains(path.as_bytes()))
+        let strays = |path: &AbsPath| roles.place(path).0 == ROOT && !path.upwards().any(|above| in_full.contains(above));
+        let mut stray = |id: ObservationId| {
+            *judged.1.entry(id).or_insert_with(|| sets.observation(id).question.path().is_some_and(strays))
         };
-        let members = self.recorder.sets.members(observed);
-        !log.is_empty() || trees.iter().any(nested) || members.iter().any(|seen| seen.question.path().is_some_and(strays))
+        let any = sets.ids(observed).into_iter().any(&mut stray);
+        if !any {
+            judged.0 = sets.union(judged.0, observed);
+        }
+        any
     }
 
     /// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between,
     /// no later state equals it.
-    fn stamp(&self, observation: &Observation, now: i64) -> Option<(Question, Stamp, Digest)> {
+    fn stamp(&self, observation: &Observation, now: i64) -> Option<(Question, State, Digest)> {
         let (Question::File(path) | Question::Directory(path)) = &observation.question else { return None };
         let stat = self.host.lstat(path).ok()??;
         stat.stamp.is_settled(now).then(|| (observation.question.clone(), stat.stamp, observation.digest))
@@ -519,22 +542,23 @@ impl Memory {
     }
 
     fn write(&self, batch: Batch) {
-        self.writer.borrow_mut().get_or_insert_with(|| self.disk.writer()).write(batch);
+        lock(&self.writer).get_or_insert_with(|| self.disk.writer()).write(batch);
     }
 
     /// Waits for what is being written. A cache that cannot be written is told once and changes nothing else.
     pub fn finish(&self) {
-        let stamps = std::mem::take(&mut *self.stamps.borrow_mut());
+        let stamps = std::mem::take(&mut *lock(&self.stamps));
         if !stamps.is_empty() {
             self.write(Batch { stamps, now: self.host.current_time(), ..Batch::default() });
         }
-        if let Some(writer) = self.writer.borrow_mut().take()
+        let writer = lock(&self.writer).take();
+        if let Some(writer) = writer
             && let Err(reason) = writer.finish()
         {
             self.log.warn(format!("the cache on disk was not written: {reason}").as_bytes());
         }
         if let Some(shared) = &self.shared {
-            shared.finish(&self.disk);
+            lock(shared).finish(&self.disk);
         }
     }
 }
@@ -558,12 +582,12 @@ impl Witness for Witnessed<'_> {
         self.fetched.borrow().get(digest).cloned().or_else(|| self.reading.node(digest))
     }
 
-    fn vouched(&self, question: &Question, stamp: &Stamp) -> Option<Digest> {
+    fn vouched(&self, question: &Question, stamp: &State) -> Option<Digest> {
         self.reading.vouched(question, stamp)
     }
 
-    fn vouch(&self, question: &Question, stamp: &Stamp, digest: Digest) {
-        self.memory.stamps.borrow_mut().push((question.clone(), *stamp, digest));
+    fn vouch(&self, question: &Question, stamp: &State, digest: Digest) {
+        lock(&self.memory.stamps).push((question.clone(), *stamp, digest));
     }
 
     fn store_object(&self, path: &[u8]) -> Option<Digest> {

@@ -80,13 +80,14 @@ impl Session {
         log.set_full_traces(resolved.eval.show_trace);
         let Opened { store, host } = stores::open(world, &mut resolved, flags.verbosity, log, store)?;
         // Fetched trees are seen at their store paths, whether or not a store has them.
+        let bare = host.clone();
         let host: Arc<dyn Host> = Arc::new(Mounted::new(host));
         let mut fetcher = fetcher(&resolved, host.clone(), log);
         let host = match &flags.recording {
             Some(questions) => recorded(host, Arc::clone(questions), &resolved)?,
             None => host,
         };
-        let (host, store, memory) = match Memory::watch(&host, &store, &resolved, log) {
+        let (host, store, memory) = match Memory::watch(&host, bare, &store, &resolved, log) {
             Some(watched) => {
                 fetcher = fetcher.observed_by(watched.sink);
                 (watched.host, watched.store, Some(watched.memory))
@@ -99,6 +100,7 @@ impl Session {
             None => host.clone(),
         };
         let mut shared = Shared::new(resolved.eval.clone(), seen);
+        shared.labels = memory.is_some();
         let sink = log.clone();
         shared.log = Mutex::new(Box::new(move |text| sink.write(text)));
         if let Some(fence) = fence {

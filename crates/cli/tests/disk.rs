@@ -141,6 +141,72 @@ fn random_edits_never_give_another_answer_than_evaluating() {
     assert!(known * 3 > asked, "memory knew {known} of {asked} answers");
 }
 
+fn ask_jobs(cache: &Path, memo: &str, workers: usize, project: &Project) -> Output {
+    let mut command = firn(cache, memo);
+    command.args(["jobs", "--no-instantiate", "--sorted", "--workers", &workers.to_string()]).arg(project.path());
+    command.args(["--argstr", "arg", &project.argument]).env("FIRN_TEST", &project.variable);
+    command.output().expect("firn runs")
+}
+
+/// As [`sequence`] for a program of several jobs. How many lines were known.
+fn jobs_sequence(seed: u64) -> usize {
+    let mut random = Random::new(seed);
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let cache = scratch.path().join("cache");
+    let mut project = Project::of_jobs(&scratch.path().join("project"), &mut random);
+    let mut story = vec![project.describe()];
+    let mut known = 0;
+    for step in 0..4 + random.below(6) {
+        let fresh = ask_jobs(&cache, "off", 1, &project);
+        for workers in [1, 2] {
+            let remembered = ask_jobs(&cache, "disk", workers, &project);
+            let lines = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+            let context = || format!("seed {seed}, step {step}, {workers} workers\n{}", story.join("\n"));
+            assert_eq!(lines(&remembered), lines(&fresh), "{}", context());
+            assert_eq!(remembered.status.code(), fresh.status.code(), "{}", context());
+            let told = String::from_utf8_lossy(&remembered.stderr).into_owned();
+            let count = told.split(" remembered").next().and_then(|before| before.rsplit(' ').next()?.parse().ok());
+            known += count.unwrap_or(0);
+            if workers == 1 {
+                // All that is told besides. Lines and what evaluation prints come from two threads.
+                let spoken = |text: &str| {
+                    let mut lines: Vec<String> = text.lines().filter(|line| !line.contains(" failed")).map(str::to_owned).collect();
+                    lines.sort();
+                    lines
+                };
+                assert_eq!(spoken(&told), spoken(&String::from_utf8_lossy(&fresh.stderr)), "{}", context());
+            }
+        }
+        let edit = Edit::random(&project, &mut random);
+        story.push(format!("{edit:?}"));
+        project.apply(&edit);
+    }
+    known
+}
+
+#[test]
+fn jobs_after_random_edits_are_those_of_a_fresh_run() {
+    let count = number("FIRN_JOB_SEQUENCES", 60);
+    let seed = number("FIRN_SEED", 1) as u64;
+    let (next, known) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= count {
+                        break;
+                    }
+                    known.fetch_add(jobs_sequence(seed + index as u64), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let known = known.into_inner();
+    println!("{count} sequences, {known} jobs from memory");
+    assert!(known > count, "memory knew only {known} jobs");
+}
+
 #[test]
 fn edits_that_try_to_go_unnoticed_are_noticed() {
     let scratch = tempfile::tempdir().expect("a scratch directory");

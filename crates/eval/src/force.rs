@@ -3,6 +3,7 @@
 use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::cycle::Cycle;
 use crate::{Machine, Manner, Stats};
+use firn_memo::kept::labels;
 use firn_source::Pos;
 use firn_value::{Body, Claim, Error, ErrorKind, Function, Production, Result, Slot, Thunk, ThunkState, Value, Work};
 
@@ -19,8 +20,41 @@ impl Machine {
         }
     }
 
+    /// The value of a thunk that has been evaluated.
+    #[inline(always)]
+    pub(crate) fn known(&self, thunk: &'static Thunk) -> Option<Value> {
+        match thunk.forced() {
+            Some(value) => Some(value),
+            None if self.plain => None,
+            None => taken(thunk),
+        }
+    }
+
     #[inline(never)]
     fn force_thunk(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        // PERF: without memory and threads nothing but the value is kept of a production.
+        if self.plain
+            && !self.is_stack_low()
+            && let Some(claim) = thunk.claim_alone(self.thread)
+        {
+            Stats::bump(&self.stats.forces);
+            let (body, captures) = claim.body_alone();
+            return match self.run(body, captures) {
+                Ok(value) => {
+                    claim.publish_alone(value);
+                    Ok(value)
+                }
+                Err(error) => self.failed(thunk, claim, Production::NONE, error),
+            };
+        }
+        self.force_watched(thunk, pos)
+    }
+
+    #[inline(never)]
+    fn force_watched(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        if let Some(value) = taken(thunk) {
+            return Ok(value);
+        }
         let Some(claim) = thunk.claim() else { return self.force_claimed(thunk, pos) };
         Stats::bump(&self.stats.forces);
         let outer = claim.begin();
@@ -31,7 +65,7 @@ impl Machine {
         };
         let production = Production::end(outer);
         match result {
-            Ok(value) if production.is_noisy() || !self.is_here() => self.publish_specially(claim, production, value),
+            Ok(value) if production.is_marked() || !self.is_here() => self.publish_specially(claim, production, value),
             Ok(value) => {
                 claim.publish(value);
                 Ok(value)
@@ -110,6 +144,8 @@ impl Machine {
         if error.kind() == ErrorKind::InfiniteRecursion {
             self.cycle.borrow_mut().leave(thunk, claim.work());
         }
+        let label = production.label();
+        labels::take(label);
         let ahead = self.is_ahead(production.stamp());
         if ahead {
             self.shared.memo.leave_alone(thunk.value());
@@ -120,8 +156,8 @@ impl Machine {
         match self.manner {
             _ if ahead => claim.restore(),
             _ if !self.is_remembered(&error) => claim.restore(),
-            Manner::Alone => claim.fail(error.share()),
-            _ => claim.fail(Box::new((*error).clone())),
+            Manner::Alone => claim.fail(error.share(), label),
+            _ => claim.fail(Box::new((*error).clone()), label),
         }
         Err(error)
     }
@@ -151,8 +187,14 @@ impl Machine {
                     }
                     return Ok(value);
                 }
-                ThunkState::Failed(error) if self.manner == Manner::Alone => return Err(error.raise()),
-                ThunkState::Failed(error) => return Err(Box::new(error.clone())),
+                ThunkState::Labelled(value, label) => {
+                    labels::take(label);
+                    return Ok(value);
+                }
+                ThunkState::Failed(error, label) => {
+                    labels::take(label);
+                    return Err(if self.manner == Manner::Alone { error.raise() } else { Box::new(error.clone()) });
+                }
                 ThunkState::Suspended => return self.force_thunk(thunk, pos),
                 // Another thread's claim is waited for, unless that thread waits for this one.
                 ThunkState::Claimed(owner) if owner == Thunk::this_thread() => {
@@ -165,6 +207,14 @@ impl Machine {
             }
         }
     }
+}
+
+/// The value of a thunk with a label, which the running production takes.
+#[inline(never)]
+fn taken(thunk: &'static Thunk) -> Option<Value> {
+    let (value, label) = thunk.labelled()?;
+    labels::take(label);
+    Some(value)
 }
 
 /// What is given up for now, to be evaluated again in its turn.
@@ -189,6 +239,8 @@ pub fn place_of(cell: Value) -> Pos {
                 (None, None) => match thunk.state() {
                     ThunkState::Claimed(owner) if owner != Thunk::this_thread() && thunk.wait(owner, true) => {}
                     ThunkState::Forced(result) | ThunkState::Noisy(result) | ThunkState::Ahead(result) => value = result,
+                    // Where a function is from shows in messages only.
+                    ThunkState::Labelled(result, _) => value = result,
                     _ => return Pos::NONE,
                 },
             }

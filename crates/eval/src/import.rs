@@ -1,9 +1,11 @@
 //! Files and expressions: parse, lower, evaluate; each file once per process.
 
 use crate::frame::{Frame, heap_slots};
+use crate::machine::Imported;
 use crate::{Machine, Stats};
 use firn_host::{AbsPath, FileContent, Follow};
 use firn_ir::Program;
+use firn_memo::kept::labels;
 use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::{Origin, Pos, SourceFile, Symbol};
 use firn_value::{Attrs, Constants, Error, ErrorKind, Function, Production, Result, Stamp, Value};
@@ -27,22 +29,23 @@ impl Machine {
         let known = self.shared.files.lock().unwrap_or_else(|e| e.into_inner()).get(resolved.as_bytes()).copied();
         let instances = &self.shared.memo.instances;
         let by = Production::current().stamp();
-        if let Some((value, file)) = known {
-            if file != Stamp::NONE {
-                instances.import(file, by);
+        if let Some(Imported { value, stamp, label }) = known {
+            if stamp != Stamp::NONE {
+                instances.import(stamp, by);
             }
+            labels::take(label);
             return self.force(value, pos);
         }
         // A file's cells belong to no call, whoever imports it first.
         let file = if self.shared.memo.is_on() { instances.file() } else { Stamp::NONE };
-        let (value, _) = self.in_instance(file, || self.eval_file(&resolved));
+        let (value, _, label) = self.in_instance(file, || self.eval_file(&resolved));
         let value = value?;
-        let file = self.file_of(value, file);
-        if file != Stamp::NONE {
-            instances.import(file, by);
+        let stamp = self.file_of(value, file);
+        if stamp != Stamp::NONE {
+            instances.import(stamp, by);
         }
         let mut files = self.shared.files.lock().unwrap_or_else(|e| e.into_inner());
-        Ok(files.entry(resolved.as_bytes().to_vec()).or_insert((value, file)).0)
+        Ok(files.entry(resolved.as_bytes().to_vec()).or_insert(Imported { value, stamp, label }).value)
     }
 
     /// The instance of a file's cells: none if its value has none. Calls of a function that is a file are remembered.
@@ -60,12 +63,14 @@ impl Machine {
     }
 
     fn resolve_import(&self, path: &AbsPath) -> Result<AbsPath> {
-        if let Some(known) = self.shared.resolved.lock().unwrap_or_else(|e| e.into_inner()).get(path.as_bytes()) {
+        if let Some((known, label)) = self.shared.resolved.lock().unwrap_or_else(|e| e.into_inner()).get(path.as_bytes()) {
+            labels::take(*label);
             return AbsPath::new(known).map_err(|e| self.host_error(e));
         }
-        let resolved = self.host().resolve_expr_path(path).map_err(|e| self.host_error(e))?;
+        let (resolved, label) = labels::within(|| self.host().resolve_expr_path(path));
+        let resolved = resolved.map_err(|e| self.host_error(e))?;
         let mut all = self.shared.resolved.lock().unwrap_or_else(|e| e.into_inner());
-        all.insert(path.as_bytes().to_vec(), resolved.as_bytes().into());
+        all.insert(path.as_bytes().to_vec(), (resolved.as_bytes().into(), label));
         Ok(resolved)
     }
 

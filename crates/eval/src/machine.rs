@@ -6,7 +6,7 @@ use firn_ir::Globals;
 use firn_source::{Location, Pos, Symbol, SymbolMap};
 use firn_store::store_dir::StoreDir;
 use firn_memo::Memo;
-use firn_value::{Primop, Result, Stamp, Value};
+use firn_value::{Label, Primop, Result, Stamp, Thunk, Value};
 use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
@@ -51,15 +51,27 @@ pub struct Shared {
     /// Global variables.
     pub(crate) globals: SymbolMap<Value>,
     /// Values of imported files by resolved path.
-    pub(crate) files: Mutex<HashMap<Vec<u8>, (Value, Stamp)>>,
+    pub(crate) files: Mutex<HashMap<Vec<u8>, Imported>>,
     /// Resolved paths of imports by path as asked.
-    pub(crate) resolved: Mutex<HashMap<Vec<u8>, Arc<[u8]>>>,
+    pub(crate) resolved: Mutex<HashMap<Vec<u8>, (Arc<[u8]>, Label)>>,
     /// Where `trace`, warnings and the like go.
     pub log: Mutex<Box<dyn FnMut(&[u8]) + Send>>,
     /// State that builtins keep, by type.
     pub extensions: Extensions,
     /// What is remembered.
     pub memo: Memo,
+    /// Whether values carry what was observed to produce them (`memo::kept::labels`): the host tells what that is.
+    pub labels: bool,
+}
+
+/// What is kept of an imported file.
+#[derive(Clone, Copy)]
+pub(crate) struct Imported {
+    pub(crate) value: Value,
+    /// The instance of its cells.
+    pub(crate) stamp: Stamp,
+    /// What importing it observed.
+    pub(crate) label: Label,
 }
 
 /// State that outer crates attach to a machine, one value per type.
@@ -136,6 +148,10 @@ pub struct Machine {
     pub(crate) aheads: Cell<u32>,
     pub(crate) max_depth: u32,
     pub(crate) show_trace: bool,
+    /// Nothing but values is kept: there is neither a memo nor a label.
+    pub(crate) plain: bool,
+    /// This thread's number, as claims have it.
+    pub(crate) thread: u32,
     pub(crate) manner: Manner,
     /// The last infinite recursion.
     pub(crate) cycle: std::cell::RefCell<crate::cycle::Cycle>,
@@ -166,6 +182,7 @@ impl Shared {
             })),
             extensions: Extensions::default(),
             memo,
+            labels: false,
         };
         shared.position_parts = [
             shared.add_primop(&Builtin { name: "lineOfPos", arity: 1, strict: 1, run: |_, _, args| part(args[0], |l| l.line) }),
@@ -227,6 +244,7 @@ impl Machine {
         let (max_depth, show_trace) = (shared.settings.max_call_depth, shared.settings.show_trace);
         // With the memo on, the first half of the depth is free: see `Machine::deeper`.
         let limit = if shared.memo.is_on() { max_depth / 2 } else { max_depth };
+        let plain = !shared.memo.is_on() && !shared.labels;
         Machine {
             shared,
             stats: Stats::default(),
@@ -239,6 +257,8 @@ impl Machine {
             aheads: Cell::new(0),
             max_depth,
             show_trace,
+            plain,
+            thread: Thunk::this_thread(),
             manner,
             ahead: None,
             cycle: Default::default(),
@@ -281,6 +301,13 @@ impl Machine {
         &self.shared.names
     }
 
+    /// Notes that what runs has printed something, or would have if that had not been printed before.
+    pub fn heard(&self) {
+        if self.shared.labels {
+            firn_memo::kept::labels::print();
+        }
+    }
+
     /// Writes to the log (standard error unless replaced). Fails when it is not this machine's turn to print.
     pub fn log(&self, text: &[u8]) -> Result<()> {
         if self.manner == Manner::Ahead {
@@ -290,6 +317,7 @@ impl Machine {
         if firn_memo::doubt::must_begin_again() {
             return Err(crate::force::postponed());
         }
+        self.heard();
         let mut log = self.shared.log.lock().unwrap_or_else(|e| e.into_inner());
         log(text);
         Ok(())

@@ -36,7 +36,7 @@ impl Machine {
                 && let Some(set) = current.as_attrs()
                 && let Some(cell) = self.lookup(set, *symbol, cache)
             {
-                let value = match cell.as_thunk().map(|thunk| thunk.forced()) {
+                let value = match cell.as_thunk().map(|thunk| self.known(thunk)) {
                     None => cell,
                     Some(Some(value)) => value,
                     Some(None) => match self.force_attribute(cell, set, *symbol, node.pos) {

@@ -327,13 +327,21 @@ fn evaluated(machine: &Machine, cell: Value, top: bool) -> std::result::Result<V
     if let Some(thunk) = cell.as_thunk() {
         let unevaluated = match thunk.state() {
             ThunkState::Forced(value) | ThunkState::Noisy(value) => return Ok(value),
+            ThunkState::Labelled(value, label) => {
+                firn_memo::kept::labels::take(label);
+                return Ok(value);
+            }
             ThunkState::Claimed(_) => Unevaluated::Running,
             ThunkState::Suspended if machine.is_file_of_position(thunk) => {
                 return machine.force(cell, firn_source::Pos::NONE).map_err(|_| Unevaluated::Thunk);
             }
-            ThunkState::Suspended | ThunkState::Failed(_) | ThunkState::Ahead(_) => Unevaluated::Thunk,
+            ThunkState::Suspended | ThunkState::Failed(..) | ThunkState::Ahead(_) => Unevaluated::Thunk,
         };
         firn_memo::doubt::unevaluated_shown();
+        // What others evaluated before shows: that is nothing to be kept.
+        if firn_value::Production::current().is_marked() {
+            firn_memo::kept::labels::print();
+        }
         return Err(unevaluated);
     }
     match cell.as_function() {

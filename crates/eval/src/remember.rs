@@ -8,9 +8,10 @@
 
 use crate::frame::Frame;
 use crate::{Machine, Stats};
+use firn_memo::kept::labels;
 use firn_memo::{Entry, Instances, Key, Mode, Pairs};
 use firn_source::Pos;
-use firn_value::{Closure, Expr, Lambda, Production, Result, Slot, Stamp, Thunk, ThunkState, Value, Work};
+use firn_value::{Closure, Expr, Label, Lambda, Production, Result, Slot, Stamp, Thunk, ThunkState, Value, Work};
 use smallvec::SmallVec;
 
 impl Machine {
@@ -129,7 +130,7 @@ impl Machine {
             return self.enter_plain(closure, key.code, locals, pos);
         };
         let before = self.steps();
-        let (result, production) = self.in_instance(instance, || self.enter_plain(closure, key.code, locals, pos));
+        let (result, production, _) = self.in_instance(instance, || self.enter_plain(closure, key.code, locals, pos));
         if production.is_noisy() {
             firn_memo::Stats::bump(&memo.stats.misses_noise);
             self.noise()?;
@@ -145,14 +146,16 @@ impl Machine {
         self.stats.calls.get() + self.stats.forces.get()
     }
 
-    /// Does something for another instance.
-    pub(crate) fn in_instance<T>(&self, instance: Stamp, work: impl FnOnce() -> T) -> (T, Production) {
+    /// Does something for another instance; what that observed, the running production has observed too.
+    pub(crate) fn in_instance<T>(&self, instance: Stamp, work: impl FnOnce() -> T) -> (T, Production, Label) {
         self.running.borrow_mut().push(instance);
         let outer = Production::begin(instance);
         let result = work();
         let production = Production::end(outer);
+        let label = production.label();
+        labels::take(label);
         self.running.borrow_mut().pop();
-        (result, production)
+        (result, production, label)
     }
 
     /// Notes that the running production does what a second one would do again, or what depends on more than its inputs.

@@ -21,7 +21,7 @@ impl Machine {
         if let Some(set) = base.as_attrs()
             && let Some(cell) = self.lookup(set, node.name, &node.cache)
         {
-            match cell.as_thunk().map(|thunk| thunk.forced()) {
+            match cell.as_thunk().map(|thunk| self.known(thunk)) {
                 None => return Ok(cell),
                 Some(Some(value)) => return Ok(value),
                 Some(None) => {}

@@ -8,8 +8,9 @@
 use crate::Machine;
 use crate::frame::heap_slots;
 use firn_memo::Map;
+use firn_memo::kept::labels;
 use firn_source::Pos;
-use firn_value::{Claim, Error, ErrorKind, Production, Result, Slot, Thunk, ThunkState, Value, Work};
+use firn_value::{Claim, Error, ErrorKind, Production, Result, Slot, Stamp, Thunk, ThunkState, Value, Work};
 use std::sync::Arc;
 
 impl Machine {
@@ -35,7 +36,7 @@ impl Machine {
     fn value_for_others(&self, thunk: &'static Thunk, map: &Map, pos: Pos) -> Result<Option<Value>> {
         match thunk.state() {
             ThunkState::Forced(value) | ThunkState::Ahead(value) => Ok(Some(value)),
-            ThunkState::Noisy(_) | ThunkState::Failed(_) | ThunkState::Claimed(_) => Ok(None),
+            ThunkState::Noisy(_) | ThunkState::Failed(..) | ThunkState::Claimed(_) | ThunkState::Labelled(..) => Ok(None),
             ThunkState::Suspended => {
                 self.on_behalf.borrow_mut().push(map.from);
                 self.aheads.set(self.aheads.get() + 1);
@@ -81,14 +82,19 @@ impl Machine {
         }
     }
 
-    /// The end of a production that was noisy or ran on behalf of another instance.
-    #[cold]
+    /// The end of a production that was noisy, observed something or ran on behalf of another instance.
     #[inline(never)]
     pub(crate) fn publish_specially(&self, claim: Claim, production: Production, value: Value) -> Result<Value> {
         let stamp = production.stamp();
+        let label = production.label();
+        labels::take(label);
         if !firn_memo::Instances::is_call(stamp) {
             // What is outside all calls is produced once, whoever needs it.
-            claim.publish(value);
+            if label != 0 && stamp == Stamp::NONE {
+                claim.publish_labelled(value, label);
+            } else {
+                claim.publish(value);
+            }
             return Ok(value);
         }
         let ahead = self.is_ahead(stamp);

@@ -5,6 +5,7 @@
 //! absence and failure included, has a digest: it is an [`Observation`]. Nothing here evaluates.
 
 mod archive;
+mod below;
 mod digest;
 mod error;
 mod fault;

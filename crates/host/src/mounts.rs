@@ -4,9 +4,10 @@
 //! and questions below it are asked of the tree itself. Put it beneath [`Restricted`](crate::Restricted) and
 //! [`Recording`](crate::Recording): to both, a mounted tree is a store object like any other.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::below::Below;
 use crate::{AbsPath, Entry, FileContent, FileType, Follow, Host, HostError, Listing, Stat};
 
 /// A tree on disk, and what of it does not belong to it.
@@ -56,7 +57,7 @@ impl std::fmt::Debug for Mount {
 /// ```
 pub struct Mounted<H> {
     host: H,
-    mounts: RwLock<BTreeMap<AbsPath, Mount>>,
+    mounts: RwLock<Below<Mount>>,
 }
 
 /// Where a question is really asked.
@@ -75,11 +76,7 @@ impl<H: Host> Mounted<H> {
 
     fn place(&self, path: &AbsPath) -> Place {
         let mounts = self.mounts.read().unwrap_or_else(PoisonError::into_inner);
-        if mounts.is_empty() {
-            return Place::Below;
-        }
-        // Of two that lie above a path the nearer is later in order. They are few.
-        match mounts.iter().rev().find(|(dir, _)| path.is_within(dir)) {
+        match mounts.find(path) {
             Some((dir, mount)) => Place::Mount(dir.clone(), mount.clone(), mount.place(dir, path)),
             None => Place::Below,
         }

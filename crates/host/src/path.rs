@@ -25,6 +25,12 @@ use crate::HostError;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct AbsPath(Arc<[u8]>);
 
+impl std::borrow::Borrow<[u8]> for AbsPath {
+    fn borrow(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
 impl AbsPath {
     /// The root directory, `/`.
     pub fn root() -> AbsPath {
@@ -106,6 +112,15 @@ impl AbsPath {
         }
         let slash = self.0.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
         Some(if slash == 0 { AbsPath::root() } else { AbsPath(Arc::from(&self.0[..slash])) })
+    }
+
+    /// The path and those above it as bytes, the root last.
+    pub fn upwards(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::successors(Some(self.as_bytes()), |path| match path.iter().rposition(|&byte| byte == b'/') {
+            _ if path.len() == 1 => None,
+            Some(0) | None => Some(&path[..1]),
+            Some(slash) => Some(&path[..slash]),
+        })
     }
 
     /// The last component; none for the root.

@@ -4,10 +4,10 @@
 //! A question is recorded each time it is asked: a cached answer is still something its consumer depends on. Put it
 //! inside [`Restricted`](crate::Restricted): what may not be seen follows from the settings, not from the disk.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::below::Below;
 use crate::observation::{
     digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option,
     digest_path, digest_stat, digest_time, digest_type,
@@ -22,6 +22,11 @@ use crate::{
 pub trait Sink: Send + Sync {
     /// One question was answered.
     fn observe(&self, observation: Observation);
+
+    /// The same, of a file that was read or a directory that was listed: that it is one follows.
+    fn observe_read(&self, observation: Observation) {
+        self.observe(observation);
+    }
 
     /// Where this path lies was seen ([`Host::seen_at`]).
     fn seen_at(&self, _path: &[u8]) {}
@@ -55,7 +60,7 @@ pub struct Recording<H, S> {
     store_dir: AbsPath,
     /// Store paths of trees that lie elsewhere: their content is what their name says, whoever looked at how the tree was
     /// found has written that down.
-    mounted: RwLock<BTreeSet<AbsPath>>,
+    mounted: RwLock<Below<()>>,
     /// What is seen in such trees is written down as well.
     looks_inside: bool,
 }
@@ -104,16 +109,27 @@ impl<H: Host, S: Sink> Recording<H, S> {
     }
 
     fn is_mounted(&self, path: &AbsPath) -> bool {
-        let mounted = self.mounted.read().unwrap_or_else(PoisonError::into_inner);
-        !mounted.is_empty()
-            && std::iter::successors(Some(path.clone()), AbsPath::parent).any(|above| mounted.contains(&above))
+        self.mounted.read().unwrap_or_else(PoisonError::into_inner).find(path).is_some()
     }
 
     fn note(&self, question: Question, digest: Digest, durability: Durability) {
-        if !self.looks_inside && question.path().is_some_and(|path| self.is_mounted(path)) {
-            return;
+        if question.path().is_none_or(|path| self.is_noted(path)) {
+            self.sink.observe(Observation { question, digest, durability });
         }
-        self.sink.observe(Observation { question, digest, durability });
+    }
+
+    fn is_noted(&self, path: &AbsPath) -> bool {
+        self.looks_inside || !self.is_mounted(path)
+    }
+
+    /// Notes what was read or listed, or why that failed.
+    fn note_read<T>(&self, question: Question, digest: Digest, path: &AbsPath, answer: &Result<T, HostError>) {
+        let durability = self.durability(path, answer.is_ok());
+        if answer.is_err() {
+            self.note(question, digest, durability);
+        } else if self.is_noted(path) {
+            self.sink.observe_read(Observation { question, digest, durability });
+        }
     }
 }
 
@@ -127,22 +143,20 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
 
     fn read_file(&self, path: &AbsPath) -> Result<FileContent, HostError> {
         let answer = self.host.read_file(path);
-        let durability = self.durability(path, answer.is_ok());
-        self.note(Question::File(path.clone()), digest_file(path, &answer), durability);
+        self.note_read(Question::File(path.clone()), digest_file(path, &answer), path, &answer);
         answer
     }
 
     fn read_once(&self, path: &AbsPath) -> Result<FileContent, HostError> {
         let answer = self.host.read_once(path);
-        let durability = self.durability(path, answer.is_ok());
-        self.note(Question::File(path.clone()), digest_file(path, &answer), durability);
+        self.note_read(Question::File(path.clone()), digest_file(path, &answer), path, &answer);
         answer
     }
 
     fn mount(&self, seen_at: AbsPath, mount: crate::Mount) -> bool {
         let done = self.host.mount(seen_at.clone(), mount);
         if done {
-            self.mounted.write().unwrap_or_else(PoisonError::into_inner).insert(seen_at);
+            self.mounted.write().unwrap_or_else(PoisonError::into_inner).insert(seen_at, ());
         }
         done
     }
@@ -165,8 +179,7 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
 
     fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {
         let answer = self.host.read_dir(path);
-        let durability = self.durability(path, answer.is_ok());
-        self.note(Question::Directory(path.clone()), digest_listing(path, &answer), durability);
+        self.note_read(Question::Directory(path.clone()), digest_listing(path, &answer), path, &answer);
         answer
     }
 

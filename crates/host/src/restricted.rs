@@ -51,7 +51,7 @@ impl<H: Host> Restricted<H> {
     pub fn is_allowed(&self, path: &AbsPath) -> bool {
         let allowed = self.allowed.read().unwrap_or_else(PoisonError::into_inner);
         // In the order of paths, everything below `path` follows it at once.
-        let leads_to_one = allowed.range(path..).next().is_some_and(|next| next.is_within(path));
+        let leads_to_one = allowed.range::<AbsPath, _>(path..).next().is_some_and(|next| next.is_within(path));
         leads_to_one || std::iter::successors(path.parent(), AbsPath::parent).any(|dir| allowed.contains(&dir))
     }
 

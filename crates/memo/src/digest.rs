@@ -177,7 +177,7 @@ impl Run<'_> {
                 self.tasks.push(Task::Enter(value));
             }
             ThunkState::Suspended => self.suspended(cell, thunk),
-            ThunkState::Claimed(_) | ThunkState::Failed(_) => self.by_identity(cell),
+            ThunkState::Claimed(_) | ThunkState::Failed(..) | ThunkState::Labelled(..) => self.by_identity(cell),
         }
     }
 

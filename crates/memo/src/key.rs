@@ -48,7 +48,8 @@ pub(crate) fn known(cell: Value) -> Option<Value> {
     match thunk.state() {
         ThunkState::Forced(value) | ThunkState::Noisy(value) | ThunkState::Ahead(value) => Some(value),
         ThunkState::Suspended => constant(thunk),
-        ThunkState::Claimed(_) | ThunkState::Failed(_) => None,
+        // A label would have to be taken with the value.
+        ThunkState::Claimed(_) | ThunkState::Failed(..) | ThunkState::Labelled(..) => None,
     }
 }
 
@@ -150,7 +151,7 @@ impl Walk<'_> {
             (None, Some(Work::Run(_, slots) | Work::Apply(slots))) => self.push(slots, false)?,
             (None, Some(Work::Transport(..))) => return Err(Refusal::Transported),
             (None, None) => {
-                let failed = matches!(thunk.state(), ThunkState::Failed(_));
+                let failed = matches!(thunk.state(), ThunkState::Failed(..));
                 return Err(if failed { Refusal::Failed } else { Refusal::Running });
             }
         }

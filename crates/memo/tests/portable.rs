@@ -1,8 +1,8 @@
 //! What leaves the process comes back as it was, has one encoding, and hostile bytes are refused in bounded time.
 
-use firn_host::{AbsPath, Digest, DocumentFormat, Durability, Follow, Observation, Question, SearchEntry, SearchPath};
+use firn_host::{AbsPath, Digest, DocumentFormat, Durability, Follow, MemoryHost, MemoryWorld, Observation, Question, SearchEntry, SearchPath};
 use firn_memo::kept::observation::Node;
-use firn_memo::kept::{NotStorable, Roles, SetId, Sets, plain};
+use firn_memo::kept::{NotStorable, ObservationId, Roles, SetId, Sets, plain};
 use firn_source::{Pos, Symbol};
 use firn_value::{AttrsBuilder, Context, ListBuilder, Thunk, Value};
 use proptest::prelude::*;
@@ -176,20 +176,50 @@ fn observations_come_back_and_name_no_checkout() {
 #[test]
 fn equal_sets_are_one_and_shared_parts_are_written_once() {
     let sets = Sets::new();
-    let ids: Vec<_> = observations("/s").iter().map(|observation| sets.observe(observation).0).collect();
-    assert!(!sets.observe(&observations("/s")[3]).1);
+    let ids: Vec<_> = observations("/s").iter().map(|observation| sets.observe(observation, false)).collect();
+    assert_eq!(ids[3], sets.observe(&observations("/s")[3], false));
     let base = sets.join(&ids[..5], &[]);
     assert_eq!(base, sets.join(&[ids[4], ids[0], ids[1], ids[2], ids[3], ids[0]], &[SetId::EMPTY]));
     assert_eq!(base, sets.join(&[], &[base, SetId::EMPTY, base]));
     let (a, b) = (sets.join(&ids[5..6], &[base]), sets.join(&ids[6..7], &[base]));
     let top = sets.join(&[], &[b, a]);
     assert_eq!(sets.members(top).len(), 7);
+    assert_eq!(sets.without(top, ids[6]), a);
     let roles = roles("/s");
-    let (digest_a, nodes) = sets.encode(a, &roles).unwrap();
-    assert_eq!(nodes.len(), 2);
-    let (_, nodes) = sets.encode(top, &roles).unwrap();
-    assert_eq!(nodes.len(), 2);
-    assert_eq!(sets.encode(a, &roles).unwrap(), (digest_a, Vec::new()));
+    let encoded = sets.encode(a, &roles).unwrap();
+    assert_eq!(encoded.nodes.len(), 1);
+    assert_eq!(sets.encode(top, &roles).unwrap().nodes.len(), 1);
+    let again = sets.encode(a, &roles).unwrap();
+    assert_eq!((again.root, again.nodes.len()), (encoded.root, 0));
+}
+
+fn files(count: usize) -> Vec<Observation> {
+    let file = |i: usize| Observation::new(Question::File(path(&format!("/s/{i}"))), Digest([i as u8; 32]), Durability::Medium);
+    (0..count).map(file).collect()
+}
+
+proptest! {
+    #[test]
+    fn joins_of_sets_are_unions(left in proptest::collection::btree_set(0usize..1500, 0..300), right in proptest::collection::btree_set(0usize..1500, 0..300)) {
+        let sets = Sets::new();
+        let ids: Vec<_> = files(1500).iter().map(|observation| sets.observe(observation, true)).collect();
+        let of = |members: &std::collections::BTreeSet<usize>| sets.join(&members.iter().map(|&i| ids[i]).collect::<Vec<_>>(), &[]);
+        let (a, b) = (of(&left), of(&right));
+        let both = sets.union(a, b);
+        prop_assert_eq!(both, of(&left.union(&right).copied().collect()));
+        prop_assert_eq!(both, sets.union(b, a));
+        prop_assert_eq!(sets.union(both, a), both);
+        prop_assert_eq!(sets.ids(both).len(), left.union(&right).count());
+        let encoded = sets.encode(both, &roles("/s")).unwrap();
+        let mut found = 0;
+        for (digest, bytes) in &encoded.nodes {
+            prop_assert_eq!(*digest, Node::digest(bytes));
+            found += Node::decode(bytes, &roles("/s")).unwrap().1.len();
+        }
+        prop_assert_eq!(found, left.union(&right).count());
+        // What is written once is not written again, whichever set it is in.
+        prop_assert!(sets.encode(both, &roles("/s")).unwrap().nodes.is_empty());
+    }
 }
 
 #[test]
@@ -197,9 +227,29 @@ fn what_changed_under_the_evaluation_or_is_never_kept_is_not_stored() {
     let sets = Sets::new();
     let roles = roles("/s");
     let file = |digest: u8| Observation::new(Question::File(path("/s/x")), Digest([digest; 32]), Durability::Medium);
-    let (one, two) = (sets.observe(&file(1)).0, sets.observe(&file(2)).0);
-    let both = sets.join(&[two], &[sets.join(&[one], &[])]);
-    assert_eq!(sets.encode(both, &roles), Err(NotStorable::Question(Question::File(path("/s/x")))));
-    let time = sets.observe(&Observation::new(Question::Time, Digest([0; 32]), Durability::Low)).0;
+    let one = sets.join(&[sets.observe(&file(1), true)], &[]);
+    assert!(sets.encode(one, &roles).is_ok());
+    let both = sets.join(&[sets.observe(&file(2), true)], &[one]);
+    let changed = NotStorable::Question(Question::File(path("/s/x")));
+    assert_eq!(sets.encode(both, &roles).unwrap_err(), changed);
+    // What saw only one of them cannot be trusted either.
+    assert_eq!(sets.encode(one, &roles).unwrap_err(), changed);
+    let time = sets.observe(&Observation::new(Question::Time, Digest([0; 32]), Durability::Low), false);
     assert!(sets.encode(sets.join(&[time], &[]), &roles).is_err());
+    assert!(sets.encode(sets.join(&[ObservationId::PRINTED], &[]), &roles).is_err());
+}
+
+#[test]
+fn what_follows_from_a_file_that_was_read_is_left_out() {
+    let (file, world) = (path("/s/x"), MemoryWorld::new());
+    world.write("/s/x", "1");
+    let host = MemoryHost::new(world);
+    let asked = [Question::File(file.clone()), Question::Exists(file.clone(), false), Question::Type(file.clone())];
+    let seen = asked.map(|question| Observation::new(question.clone(), question.ask(&host).unwrap(), Durability::Medium));
+    let count = |read: bool| {
+        let sets = Sets::new();
+        let ids: Vec<_> = seen.iter().map(|observation| sets.observe(observation, read)).collect();
+        sets.encode(sets.join(&ids, &[]), &roles("/s")).unwrap().fresh.len()
+    };
+    assert_eq!((count(true), count(false)), (1, 3));
 }

@@ -16,7 +16,7 @@ use crate::pull::AT_ONCE;
 use crate::remotes::{Reached, Remotes};
 use firn_cache::{Found, Reading};
 use firn_host::Digest;
-use firn_memo::kept::{Encoded, Flat, Key};
+use firn_memo::kept::{Nodes, Flat, Key};
 use futures::{StreamExt, TryStreamExt, stream};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 pub struct Travelling {
     question: Vec<u8>,
     entry: Entry,
-    nodes: Encoded,
+    nodes: Nodes,
     payload: Vec<u8>,
 }
 

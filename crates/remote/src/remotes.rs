@@ -37,7 +37,7 @@ pub struct Remotes {
     pub(crate) secret: Option<SecretKey>,
     deadline: Duration,
     counts: RefCell<Counts>,
-    report: Box<dyn Fn(&str)>,
+    report: Box<dyn Fn(&str) + Send>,
 }
 
 /// A remote and what it has cost.
@@ -51,7 +51,7 @@ pub(crate) struct Reached {
 
 impl Remotes {
     /// Prepares the remotes. `report` is told, once each, which are left alone and why.
-    pub fn open(settings: Settings, report: impl Fn(&str) + 'static) -> Result<Remotes, Trouble> {
+    pub fn open(settings: Settings, report: impl Fn(&str) + Send + 'static) -> Result<Remotes, Trouble> {
         let Settings { mut addresses, mut keys, secret, deadline } = settings;
         // Two of one priority stay in the order in which they are named.
         addresses.sort_by_key(|address| address.priority);

@@ -14,7 +14,7 @@ mod primop;
 pub use context::{Context, ContextBuilder};
 pub use error::{Error, ErrorKind, Frame, Result};
 pub use layout::{
-    Activation, Attrs, AttrsBuilder, Claim, Closure, Function, List, ListBuilder, PartialApp, Production, Slot, Stamp, Str, Thunk, ThunkState,
+    Activation, Attrs, AttrsBuilder, Claim, Closure, Function, Label, List, ListBuilder, PartialApp, Production, Slot, Stamp, Str, Thunk, ThunkState,
     Type, Value, Work, heap_bytes, perturb_schedule, single_threaded,
 };
 pub use literals::Constants;

@@ -78,9 +78,9 @@ fn a_failure_stays() {
     let error = || Error::new(ErrorKind::Thrown, "no");
     let thunk = Thunk::apply(Value::primop(&ID), &[Value::NULL]).as_thunk().expect("a thunk");
     let claim = thunk.claim().expect("an application can be claimed");
-    claim.fail(error());
+    claim.fail(error(), 0);
     for cell in [thunk, Thunk::failed(error()).as_thunk().expect("a thunk")] {
-        let ThunkState::Failed(kept) = cell.state() else { panic!("it failed") };
+        let ThunkState::Failed(kept, _) = cell.state() else { panic!("it failed") };
         assert_eq!((kept.kind(), kept.message()), (ErrorKind::Thrown, &b"no"[..]));
         assert!(cell.claim().is_none() && cell.forced().is_none());
     }

@@ -13,9 +13,9 @@ use crate::statistics;
 use crate::stores::failed;
 use firn_eval::{Coercion, Walk, place_of, print_ambiguous};
 use firn_host::AbsPath;
-use firn_memo::kept::Entry;
+use firn_memo::kept::{Entry, labels};
 use firn_source::{Origin, Pos, SourceFile};
-use firn_value::Value;
+use firn_value::{Label, Value};
 
 /// How a value is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -200,7 +200,7 @@ impl Command<'_> {
     }
 
     /// Answers for one attribute path: from memory, or by evaluating, the first time the whole file.
-    fn answer(&mut self, input: &Input, path: &[u8], root: &mut Option<Value>) -> Result<(), Failure> {
+    fn answer(&mut self, input: &Input, path: &[u8], root: &mut Option<(Value, Label)>) -> Result<(), Failure> {
         let session = self.session;
         let recalled = match &session.memory {
             Some(memory) if self.is_remembered() => {
@@ -213,14 +213,16 @@ impl Command<'_> {
             Recalled::Known(answer) => return self.tell(&as_texts(answer)),
             Recalled::Unknown(pending) => pending,
         };
-        let value = match *root {
-            Some(value) => value,
+        let (value, label) = match *root {
+            Some(known) => known,
             None => {
-                let value = session.evaluate(input.register(session)?)?;
+                let (value, label) = labels::apart(|| session.evaluate(input.register(session)?));
+                let value = value?;
                 self.offer_ahead(value);
-                *root.insert(value)
+                *root.insert((value, label))
             }
         };
+        labels::take(label);
         let parts = self.selected(path, value)?;
         if let Some(memory) = &session.memory {
             let needs = if self.typed.action == Action::Instantiate { parts.iter().step_by(2).cloned().collect() } else { vec![] };

@@ -9,6 +9,8 @@ mod job;
 mod progress;
 mod queue;
 mod recycle;
+mod remembered;
+mod root;
 mod typed;
 
 use super::help;
@@ -17,18 +19,24 @@ use crate::failure::Failure;
 use crate::flags::{Argument, Flags};
 use crate::installable::Opening;
 use crate::program::{Invocation, STACK};
+use crate::question;
 use crate::session::{Session, read_stdin};
 use crate::settings::{self, host_failure};
 use crate::stores::failed;
 use crate::statistics;
-use firn_eval::{Error, Machine, Manner, Stats};
-use firn_source::Pos;
+use firn_eval::{Machine, Manner, Stats};
+use firn_host::AbsPath;
+use firn_ir::Program;
+use firn_memo::kept::{Entry, labels};
+use firn_source::SourceFile;
 use firn_text::json::Tree;
 use firn_value::Value;
 use job::Task;
 use progress::Progress;
 use queue::{Path, Queue, Todo};
 use recycle::Rest;
+use remembered::{Answer, Remembered, Told};
+use root::Root;
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 use typed::Typed;
@@ -36,8 +44,8 @@ use typed::Typed;
 /// Megabytes per worker, where the user does not say.
 const MEMORY: u64 = 4096;
 
-/// A line, and the error in it.
-type Done = (Path, Tree, Option<Box<Error>>);
+/// A line, what is told of the error in it, and whether it was known.
+type Done = (Path, Tree, Option<Told>, bool);
 
 /// Runs the command.
 pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> Result<(), Failure> {
@@ -59,14 +67,16 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     invocation.log.set_verbosity(flags.verbosity);
     flags.read_only |= typed.no_instantiate;
     flags.writes_at_once = true;
+    flags.keeps_answers = true;
     let mut rest = Rest::take()?.unwrap_or_else(|| {
         let decided = typed.shard.is_none();
         Rest { todo: vec![(Path::new(), decided)], ..Rest::default() }
     });
     keep_stdin(&mut flags, &mut rest)?;
-    let (session, root) = typed.open(invocation, &mut flags)?;
-    let done = Run::new(invocation, &typed, &session, rest)?.all(root);
+    let (session, root, entry) = typed.open(invocation, &mut flags)?;
+    let done = Run::new(invocation, &typed, &session, rest)?.all(root, entry);
     let closed = session.store.close().map_err(failed);
+    session.remember();
     done.and(closed)?;
     statistics::print(&session, &*invocation.host, &invocation.log)
 }
@@ -84,30 +94,38 @@ fn keep_stdin(flags: &mut Flags, rest: &mut Rest) -> Result<(), Failure> {
 }
 
 impl Typed {
-    /// The session, and the set that is looked into.
-    fn open(&self, invocation: &Invocation, flags: &mut Flags) -> Result<(Session, Value), Failure> {
+    /// The session, the set that is looked into, and what memory knows it by.
+    fn open(&self, invocation: &Invocation, flags: &mut Flags) -> Result<(Session, Root, Option<Entry>), Failure> {
         let named = self.expression.clone().unwrap_or_default();
-        let (session, root) = if self.flake {
+        let select = |session: &Session| self.select.as_ref().map(|text| compiled(session, session.expression(text)?)).transpose();
+        if self.flake {
             let opening = Opening { flags, locks: &self.locks, allow_missing: false };
             let opened = opening.open(invocation, &named)?;
-            let root = opened.value_at_fragment()?;
-            (opened.session, root)
+            let (root, label) = labels::apart(|| opened.value_at_fragment());
+            let entry = question::flake(&opened.flake).map(|entry| match entry {
+                Entry::Flake(fingerprint) => Entry::Flake([&fingerprint[..], b"#", opened.fragment.as_bytes()].concat()),
+                other => other,
+            });
+            let root = Root::value((root?, label), select(&opened.session)?);
+            return Ok((opened.session, root, entry));
+        }
+        let log = invocation.log.clone();
+        let resolved = settings::resolve(&*invocation.host, flags, false, &|text| log.warn(text))?;
+        let session = Session::start(&invocation.host, flags, resolved, &invocation.log)?;
+        let (source, entry) = if self.is_expression {
+            let (file, base) = session.expression(&named)?;
+            ((file, base.clone()), Entry::Expression(named, base))
         } else {
-            let log = invocation.log.clone();
-            let resolved = settings::resolve(&*invocation.host, flags, false, &|text| log.warn(text))?;
-            let session = Session::start(&invocation.host, flags, resolved, &invocation.log)?;
-            let source =
-                if self.is_expression { session.expression(&named)? } else { session.file_expression(&session.file_argument(&named)?)? };
-            let root = session.machine.auto_call(session.arguments, session.evaluate(source)?)?;
-            (session, root)
+            let path = session.file_argument(&named)?;
+            (session.file_expression(&path)?, Entry::File(path))
         };
-        let Some(select) = &self.select else { return Ok((session, root)) };
-        let machine = &session.machine;
-        let function = session.evaluate(session.expression(select)?)?;
-        let selected = machine.call(function, &[root], Pos::NONE)?;
-        machine.force_attrs(selected, Pos::NONE, "'--select' must evaluate to an attrset (the traversal root)")?;
-        Ok((session, selected))
+        let root = Root::program(compiled(&session, source)?, session.arguments, select(&session)?);
+        Ok((session, root, Some(entry)))
     }
+}
+
+fn compiled(session: &Session, (file, base): (&'static SourceFile, AbsPath)) -> Result<&'static Program<Value>, Failure> {
+    Ok(session.machine.compile(file, &base, &[])?)
 }
 
 /// A run in this process.
@@ -119,7 +137,7 @@ struct Run<'a> {
     stdin: Option<Vec<u8>>,
     progress: Progress,
     /// Lines that wait for earlier ones.
-    held: BTreeMap<Path, (Tree, Option<Box<Error>>)>,
+    held: BTreeMap<Path, (Tree, Option<Told>, bool)>,
     /// All lines by attribute, for aggregates.
     jobs: BTreeMap<String, Tree>,
 }
@@ -137,14 +155,20 @@ impl<'a> Run<'a> {
             queue: Queue::new(recycle::begin(rest.todo), typed.shard),
             stdin: rest.stdin,
             progress,
-            held: rest.held.into_iter().map(|(path, line)| (path, (line, None))).collect(),
+            held: rest.held.into_iter().map(|(path, line)| (path, (line, None, false))).collect(),
             jobs: rest.jobs.into_iter().map(|line| (name(&line), line)).collect(),
         })
     }
 
-    fn all(mut self, root: Value) -> Result<(), Failure> {
+    fn all(mut self, root: Root, entry: Option<Entry>) -> Result<(), Failure> {
         let workers = self.workers();
+        let session = self.session;
         let task = self.task(root)?;
+        let remembered = Remembered::new(session, self.typed, entry);
+        if !remembered.as_ref().is_some_and(Remembered::knows_the_root) {
+            // Whatever is wrong with the set ends the run.
+            labels::apart(|| task.root.get(&session.machine)).0?;
+        }
         if workers > 1 {
             firn_value::single_threaded(false);
         }
@@ -156,8 +180,9 @@ impl<'a> Run<'a> {
         let printed = std::thread::scope(|scope| {
             let mut threads = Vec::with_capacity(workers);
             for index in 0..workers {
-                let (send, shared, queue, task) = (send.clone(), Arc::clone(&shared), &queue, &task);
-                let work = move || work(Machine::in_manner(shared, Manner::Beside), task, queue, limit, &send);
+                let (send, shared, queue) = (send.clone(), Arc::clone(&shared), &queue);
+                let (task, remembered) = (&task, remembered.as_ref());
+                let work = move || work(Machine::in_manner(shared, Manner::Beside), task, remembered, queue, limit, &send);
                 let thread = std::thread::Builder::new().name(format!("firn {index}")).stack_size(STACK);
                 let started = thread.spawn_scoped(scope, work);
                 threads.push(started.map_err(|e| {
@@ -187,7 +212,7 @@ impl<'a> Run<'a> {
         self.typed.workers.unwrap_or_else(usual)
     }
 
-    fn task(&self, root: Value) -> Result<Task<'a>, Failure> {
+    fn task(&self, root: Root) -> Result<Task<'a>, Failure> {
         let session = self.session;
         let apply = match &self.typed.apply {
             Some(text) => Some(session.evaluate(session.expression(text)?)?),
@@ -205,6 +230,7 @@ impl<'a> Run<'a> {
             store: session.store.clone(),
             gc_roots,
             full_traces: session.resolved.eval.show_trace,
+            store_dir: session.machine.shared.store_dir.clone(),
         })
     }
 
@@ -225,8 +251,8 @@ impl<'a> Run<'a> {
                 self.progress.pause();
                 // What a line names is in the store when it is printed.
                 self.session.store.finish().map_err(failed)?;
-                for (path, line, error) in batch {
-                    self.held.insert(path, (line, error));
+                for (path, line, told, known) in batch {
+                    self.held.insert(path, (line, told, known));
                 }
                 self.release(first)?;
                 self.invocation.output.flush()?;
@@ -242,17 +268,20 @@ impl<'a> Run<'a> {
             if first.as_ref().is_some_and(|first| entry.key() > first) {
                 break;
             }
-            let (line, error) = entry.remove();
-            self.print(line, error)?;
+            let (line, told, known) = entry.remove();
+            self.print(line, told, known)?;
         }
         Ok(())
     }
 
-    fn print(&mut self, line: Tree, error: Option<Box<Error>>) -> Result<(), Failure> {
+    fn print(&mut self, line: Tree, told: Option<Told>, known: bool) -> Result<(), Failure> {
         self.progress.done += 1;
         self.progress.failed += usize::from(line.get("error").is_some());
-        if let Some(error) = error {
-            self.invocation.log.say(&error.diagnostic());
+        self.progress.known += usize::from(known);
+        match told {
+            Some(Told::Error(error)) => self.invocation.log.say(&error.diagnostic()),
+            Some(Told::Text(text)) => self.invocation.log.line(&text),
+            None => {}
         }
         if !constituents::is_waiting(&line) {
             self.line(&line)?;
@@ -287,7 +316,7 @@ impl<'a> Run<'a> {
                 failed: self.progress.failed,
                 elapsed: self.progress.elapsed(),
                 stdin: self.stdin,
-                held: self.held.into_iter().map(|(path, (line, _))| (path, line)).collect(),
+                held: self.held.into_iter().map(|(path, (line, ..))| (path, line)).collect(),
                 jobs: self.jobs.into_values().collect(),
             };
             return Err(rest.go_on());
@@ -320,15 +349,28 @@ impl<'a> Run<'a> {
 }
 
 /// One worker: paths nobody has taken yet, until there are none or memory is used up.
-fn work(machine: Machine, task: &Task<'_>, queue: &Queue, limit: u64, send: &mpsc::Sender<Done>) -> Stats {
+fn work(
+    machine: Machine,
+    task: &Task<'_>,
+    remembered: Option<&Remembered<'_>>,
+    queue: &Queue,
+    limit: u64,
+    send: &mpsc::Sender<Done>,
+) -> Stats {
     // A worker that panics must not leave the others waiting for it.
     let guard = StopOnPanic(queue);
     while let Some((path, todo)) = queue.take() {
-        let (outcome, error) = job::evaluate(&machine, task, &path, todo.cell);
+        let Answer { outcome, told, known } = match remembered {
+            Some(remembered) => remembered.answer(&machine, task, &path, todo.cell),
+            None => {
+                let (outcome, error) = job::evaluate(&machine, task, &path, todo.cell);
+                Answer { outcome, told: error.map(Told::Error), known: false }
+            }
+        };
         // The line is sent before the path counts as done: what is in order must not pass it.
         let sent = match outcome {
             queue::Outcome::Job(line) => match queue.prints(&path, todo) {
-                true => send.send((path.clone(), line, error)).is_ok(),
+                true => send.send((path.clone(), line, told, known)).is_ok(),
                 false => true,
             },
             other => {

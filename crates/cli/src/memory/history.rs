@@ -1,10 +1,10 @@
 //! Looking at what is remembered about a question: every answer with what it rests on, and what of that is no longer so.
 
-use super::{Memory, Pending, Witnessed};
+use super::{Memory, Pending, Witnessed, lock};
 use firn_cache::Reading;
 use firn_host::{AbsPath, Host, Observation};
-use firn_memo::kept::{Asked, Change, Entry, Key, Record, Roles, Verifier, Witness, Written};
-use std::time::Instant;
+use firn_memo::kept::{Asked, Change, Entry, Key, ObservationId, Record, Roles, SetId, Verifier, Witness, Written, labels};
+use std::sync::atomic::Ordering;
 
 /// A remembered answer.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ impl Memory {
 
     /// What the trees of the run are called.
     pub fn roles(&self) -> Roles {
-        self.roles.borrow().clone()
+        lock(&self.roles).clone()
     }
 
     /// The answers to a question, nearest to how things are now first.
@@ -63,7 +63,8 @@ impl Memory {
 
     fn judge(&self, reading: &Reading<'_>, roles: &Roles, found: Vec<(Record, i64)>) -> Vec<Remembered> {
         let witness = Witnessed::new(self, reading);
-        let verifier = Verifier::new(&*self.host, &witness, roles);
+        let known = lock(&self.judged);
+        let verifier = Verifier::new(&*self.host, &witness, roles, &known);
         let mut judged: Vec<Remembered> = Vec::new();
         for (record, used) in found {
             let Some(ground) = verifier.ground(record.observations) else { continue };
@@ -83,16 +84,14 @@ impl Memory {
 
     /// Begins to evaluate a question without looking for an answer.
     pub fn begin(&self, asked: &Asked) -> Pending {
-        if matches!(asked.entry, Entry::Flake(_)) {
-            self.recorder.forget_trees();
-        }
-        self.log.listen();
-        Pending { key: Key::new(asked, &self.roles.borrow()), began: Instant::now(), expected: None }
+        self.settle_base(matches!(asked.entry, Entry::Flake(_)));
+        self.pending(Key::new(asked, &lock(&self.roles)), None)
     }
 
-    /// Everything that was observed in this run.
+    /// Everything that was observed for the question that was evaluated last, as far as that got.
     pub fn observed(&self) -> Vec<Observation> {
-        let all = self.recorder.all(&*self.host);
-        self.recorder.sets.members(all)
+        let last = SetId::of_label(self.last.load(Ordering::Relaxed));
+        let sets = labels::sets();
+        sets.essentials(sets.without(sets.union(last, *lock(&self.base)), ObservationId::PRINTED))
     }
 }

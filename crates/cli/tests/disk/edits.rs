@@ -51,6 +51,13 @@ impl Project {
         project
     }
 
+    /// The same with a program of several jobs.
+    pub fn of_jobs(root: &Path, random: &mut Random) -> Project {
+        let mut project = Project::new(root, random);
+        project.write("default.nix", &program::jobs(random));
+        project
+    }
+
     /// One file; its expression is the attribute `r`.
     pub fn plain(root: &Path, expression: &str) -> Project {
         std::fs::create_dir_all(root).expect("made");

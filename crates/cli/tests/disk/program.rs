@@ -57,6 +57,24 @@ pub fn data(random: &mut Random) -> String {
     ["a\n", "b\n", "c\n", "longer text\n"][random.below(4)].to_owned()
 }
 
+/// A program of several jobs that share what they read: whichever comes first evaluates it.
+pub fn jobs(random: &mut Random) -> String {
+    let mut text = String::from("{ arg ? \"\" }: let\n");
+    for i in 0..4 {
+        let shared = expression(random, "./", 2);
+        let before = if i > 0 && random.below(2) == 0 { format!(" + s{}", random.below(i)) } else { String::new() };
+        text += &format!("  s{i} = {shared}{before};\n");
+    }
+    text += "  set = { inherit s0 s1; t = { inherit s2 s3; u = import ./e0.nix; }; };\n";
+    text += "  job = name: text: derivation { inherit name; system = \"s\"; builder = text; };\nin {\n";
+    let names = ["s0", "s1", "set.s0", "set.t.s2", "set.t.u", "(import ./e0.nix)", "(builtins.head [ set ]).t.s3", "arg"];
+    for i in 0..6 {
+        let (one, other, own) = (random.pick(&names), random.pick(&names), expression(random, "./", 1));
+        text += &format!("  j{i} = job \"j{i}\" ({one} + (if {own} == \"1\" then {other} else {own}));\n");
+    }
+    text + "  more = { recurseForDerivations = s1 != \"0\"; k = job \"k\" s3; };\n}\n"
+}
+
 /// The program.
 pub fn main(random: &mut Random) -> String {
     let (a, b) = (expression(random, "./", 3), expression(random, "./", 3));

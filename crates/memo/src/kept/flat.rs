@@ -8,7 +8,7 @@
 use super::cbor::{Item, Malformed, Reader};
 use super::observation::Node;
 use super::roles::{ROOT, Roles};
-use super::sets::Encoded;
+use super::sets::Nodes;
 use firn_host::{AbsPath, Digest, Observation};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ pub struct Flat {
     /// The digest of the root.
     pub root: Digest,
     /// The nodes below, by digest.
-    pub nodes: Encoded,
+    pub nodes: Nodes,
 }
 
 impl Flat {

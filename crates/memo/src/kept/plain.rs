@@ -14,7 +14,7 @@ use super::cbor::{Item, Malformed, Reader, Writer};
 use super::roles::Roles;
 use firn_host::AbsPath;
 use firn_source::{Pos, Symbol};
-use firn_value::{AttrsBuilder, Context, ListBuilder, Type, Value};
+use firn_value::{AttrsBuilder, Context, ListBuilder, ThunkState, Type, Value};
 use std::collections::BTreeMap;
 
 /// Values nested more deeply are not stored.
@@ -55,7 +55,10 @@ impl Taking<'_> {
         }
         let mut value = cell;
         while let Some(thunk) = value.as_thunk() {
-            value = thunk.forced().ok_or(NotPlain)?;
+            value = match thunk.state() {
+                ThunkState::Forced(value) | ThunkState::Labelled(value, _) => value,
+                _ => return Err(NotPlain),
+            };
         }
         Ok(match value.get_type().ok_or(NotPlain)? {
             Type::Null => Datum::Null,

@@ -18,7 +18,7 @@ pub const ENTRY: &str = "entry";
 pub const HERE: &str = "here";
 
 /// The trees of a run by role.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roles {
     by_name: BTreeMap<Arc<str>, AbsPath>,
 }

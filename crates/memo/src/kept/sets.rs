@@ -1,17 +1,18 @@
-//! `Sets`: interned sets of observations, a graph in which a set is what was observed here and the sets it contains.
+//! `Sets`: interned sets of observations. A set is a number, equal sets are one number, and joining two costs what they differ in.
 //!
-//! Equal sets are one number, adding nothing to a set gives that set, and a set that is one other *is* that other: the
-//! label of a value is four bytes and equal labels compare in one step. Shared by all threads of a run.
+//! A set is a tree over the numbers of observations, sixteen branches to a node and 64 numbers to a leaf; equal subtrees are
+//! one, and joins are remembered at every level. What is first observed together lies together, so sets that overlap share
+//! most of their trees, in memory and as nodes of bytes on disk. Shared by all threads.
 
 use super::observation::Node;
 use super::roles::Roles;
-use firn_host::{Digest, Durability, Observation, Question};
-use rustc_hash::FxHashMap;
+use firn_host::{AbsPath, Digest, Durability, Observation, Question};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A set of observations in a [`Sets`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct SetId(u32);
+pub struct SetId(pub(super) u32);
 
 /// An observation in a [`Sets`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -20,29 +21,112 @@ pub struct ObservationId(u32);
 impl SetId {
     /// The set of nothing.
     pub const EMPTY: SetId = SetId(0);
+
+    /// The set as values carry it.
+    pub fn label(self) -> u32 {
+        self.0
+    }
+
+    /// The set that a value carries.
+    pub fn of_label(label: u32) -> SetId {
+        SetId(label)
+    }
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
-struct Interned {
-    own: Box<[ObservationId]>,
-    children: Box<[SetId]>,
+impl ObservationId {
+    /// Stands for all observations of a run that made too many.
+    const BEYOND: ObservationId = ObservationId(0);
+    /// Something was printed: no observation, but what it belongs to must know.
+    pub const PRINTED: ObservationId = ObservationId(1);
 }
 
-#[derive(Default)]
+const BRANCHES: usize = 16;
+const LEVELS: usize = 4;
+const LEAF: u32 = 64;
+/// So many observations can be told apart.
+const MOST: u32 = LEAF * (BRANCHES as u32).pow(LEVELS as u32);
+/// Joins that are remembered at each level.
+const JOINS: usize = 1 << 16;
+
+type Branches = [u32; BRANCHES];
+
+/// The nodes of one level, numbered from 1; those of level 0 are leaves.
+struct Level<T> {
+    nodes: Vec<T>,
+    numbers: FxHashMap<T, u32>,
+    joins: Vec<(u32, u32, u32)>,
+}
+
+impl<T: Copy + Eq + std::hash::Hash + Default> Level<T> {
+    fn new() -> Level<T> {
+        Level { nodes: vec![T::default()], numbers: FxHashMap::default(), joins: vec![(0, 0, 0); JOINS] }
+    }
+
+    fn intern(&mut self, node: T) -> u32 {
+        let Level { nodes, numbers, .. } = self;
+        *numbers.entry(node).or_insert_with(|| {
+            nodes.push(node);
+            u32::try_from(nodes.len() - 1).expect("fewer than 2^32 sets")
+        })
+    }
+
+    fn joined(&self, a: u32, b: u32) -> Option<u32> {
+        let (known_a, known_b, both) = self.joins[slot(a, b)];
+        ((known_a, known_b) == (a, b)).then_some(both)
+    }
+
+    fn remember(&mut self, a: u32, b: u32, both: u32) {
+        self.joins[slot(a, b)] = (a, b, both);
+    }
+}
+
+fn slot(a: u32, b: u32) -> usize {
+    (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 40 & (JOINS - 1)
+}
+
+struct Known {
+    observation: Observation,
+    /// Whether the answer may outlive the run.
+    storable: bool,
+    /// A file whose content was read, or a directory that was listed.
+    read: bool,
+}
+
+/// What is known of a node that was written as bytes.
+#[derive(Clone, Copy)]
+struct Written {
+    digest: Digest,
+    durability: Durability,
+}
+
 struct Tables {
-    observations: Vec<Observation>,
+    observations: Vec<Known>,
     by_question: FxHashMap<Question, Vec<ObservationId>>,
-    sets: Vec<Interned>,
-    by_content: FxHashMap<Interned, SetId>,
-    encoded: FxHashMap<SetId, Digest>,
+    leaves: Level<u64>,
+    levels: [Level<Branches>; LEVELS],
+    /// Of nodes by level, place and number; or what in them must not be stored.
+    written: FxHashMap<(usize, u32, u32), Result<Written, ObservationId>>,
+    written_for: Roles,
 }
 
-/// The sets of a run, which encodes them all by the same roles.
-#[derive(Default)]
+/// The sets of a process.
 pub struct Sets(Mutex<Tables>);
 
 /// Nodes as bytes, by digest; those below before those above.
-pub type Encoded = Vec<(Digest, Vec<u8>)>;
+pub type Nodes = Vec<(Digest, Vec<u8>)>;
+
+/// A set as bytes.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// The node that stands for all of it.
+    pub root: Digest,
+    /// How long what is in it may be trusted.
+    pub durability: Durability,
+    /// Nodes that were not encoded before, those below before those above.
+    pub nodes: Nodes,
+    /// What is observed in those.
+    pub fresh: Vec<Observation>,
+}
 
 /// Why a result cannot be stored with its observations.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,119 +135,309 @@ pub enum NotStorable {
     Question(Question),
 }
 
+impl Default for Sets {
+    fn default() -> Sets {
+        Sets::new()
+    }
+}
+
 impl Sets {
     /// Only the empty set.
     pub fn new() -> Sets {
-        Sets::default()
+        let mut tables = Tables {
+            observations: Vec::new(),
+            by_question: FxHashMap::default(),
+            leaves: Level::new(),
+            levels: std::array::from_fn(|_| Level::new()),
+            written: FxHashMap::default(),
+            written_for: Roles::new(),
+        };
+        // No such setting is ever stored.
+        for name in ["more observations than can be told apart", "something that was printed"] {
+            let question = Question::Setting(name.as_bytes().into());
+            tables.add(Observation::new(question, Observation::digest_bytes(None), Durability::Low), false);
+        }
+        Sets(Mutex::new(tables))
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tables.sets.is_empty() {
-            tables.sets.push(Interned::default());
-        }
-        tables
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of an observation, and whether it is new.
-    pub fn observe(&self, observation: &Observation) -> (ObservationId, bool) {
+    /// The number of an observation. `read` says that it is the content of a file, or a listing, that there was.
+    pub fn observe(&self, observation: &Observation, read: bool) -> ObservationId {
         let mut tables = self.tables();
-        let tables = &mut *tables;
         let known = tables.by_question.get(&observation.question).map_or(&[][..], Vec::as_slice);
-        if let Some(&id) = known.iter().find(|id| tables.observations[id.0 as usize].digest == observation.digest) {
-            return (id, false);
+        if let Some(&id) = known.iter().find(|id| tables.observations[id.0 as usize].observation.digest == observation.digest) {
+            return id;
         }
-        let id = ObservationId(u32::try_from(tables.observations.len()).expect("fewer than 2^32 observations"));
-        tables.observations.push(observation.clone());
-        tables.by_question.entry(observation.question.clone()).or_default().push(id);
-        (id, true)
+        if tables.observations.len() >= MOST as usize {
+            return ObservationId::BEYOND;
+        }
+        let changed = known.to_vec();
+        let id = tables.add(observation.clone(), read);
+        if !changed.is_empty() {
+            // The answer changed while evaluation ran: nothing that rests on either is kept.
+            for id in changed.into_iter().chain([id]) {
+                tables.observations[id.0 as usize].storable = false;
+            }
+            tables.written.clear();
+        }
+        id
     }
 
     /// What a number stands for.
     pub fn observation(&self, id: ObservationId) -> Observation {
-        self.tables().observations[id.0 as usize].clone()
+        self.tables().observations[id.0 as usize].observation.clone()
+    }
+
+    /// The set of one observation.
+    pub fn only(&self, id: ObservationId) -> SetId {
+        self.tables().only(id)
     }
 
     /// The set of these observations and sets together.
-    pub fn join(&self, own: &[ObservationId], children: &[SetId]) -> SetId {
-        let mut own = own.to_vec();
-        own.sort_unstable();
-        own.dedup();
-        let mut children: Vec<SetId> = children.iter().copied().filter(|&child| child != SetId::EMPTY).collect();
-        children.sort_unstable();
-        children.dedup();
-        match (&own[..], &children[..]) {
-            ([], []) => return SetId::EMPTY,
-            ([], [only]) => return *only,
-            _ => {}
-        }
-        let content = Interned { own: own.into(), children: children.into() };
+    pub fn join(&self, own: &[ObservationId], sets: &[SetId]) -> SetId {
         let mut tables = self.tables();
-        if let Some(&id) = tables.by_content.get(&content) {
-            return id;
+        let mut all = SetId::EMPTY;
+        for &set in sets {
+            all = tables.union(all, set);
         }
-        let id = SetId(u32::try_from(tables.sets.len()).expect("fewer than 2^32 sets"));
-        tables.sets.push(content.clone());
-        tables.by_content.insert(content, id);
-        id
+        for &id in own {
+            let only = tables.only(id);
+            all = tables.union(all, only);
+        }
+        all
+    }
+
+    /// The union of two sets.
+    pub fn union(&self, a: SetId, b: SetId) -> SetId {
+        self.tables().union(a, b)
+    }
+
+    /// The set less one observation.
+    pub fn without(&self, set: SetId, id: ObservationId) -> SetId {
+        let mut ids = self.ids(set);
+        let count = ids.len();
+        ids.retain(|&other| other != id);
+        if ids.len() == count { set } else { self.join(&ids, &[]) }
+    }
+
+    /// The numbers of everything in a set, ascending.
+    pub fn ids(&self, set: SetId) -> Vec<ObservationId> {
+        self.tables().ids(set)
     }
 
     /// Everything in a set, each once, in the order of first observation.
     pub fn members(&self, set: SetId) -> Vec<Observation> {
         let tables = self.tables();
-        let mut ids: Vec<ObservationId> =
-            tables.below(set).iter().flat_map(|set| tables.sets[set.0 as usize].own.iter().copied()).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        ids.iter().map(|id| tables.observations[id.0 as usize].clone()).collect()
+        tables.ids(set).iter().map(|id| tables.observations[id.0 as usize].observation.clone()).collect()
     }
 
-    /// The set as nodes of bytes, those below first, the last one its own; nodes that were encoded before are left out
-    /// of the list. Fails where something in it must not be stored.
-    pub fn encode(&self, set: SetId, roles: &Roles) -> Result<(Digest, Encoded), NotStorable> {
+    /// As [`Sets::members`], less what follows from the rest.
+    pub fn essentials(&self, set: SetId) -> Vec<Observation> {
+        let tables = self.tables();
+        let known: Vec<&Known> = tables.ids(set).iter().map(|id| &tables.observations[id.0 as usize]).collect();
+        without_consequences(&known)
+    }
+
+    /// How many different sets there are.
+    pub fn len(&self) -> usize {
+        self.tables().levels[LEVELS - 1].nodes.len()
+    }
+
+    /// Whether there is only the empty set.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 1
+    }
+
+    /// The set as nodes of bytes. Fails where something in it must not be stored.
+    pub fn encode(&self, set: SetId, roles: &Roles) -> Result<Encoded, NotStorable> {
         let mut tables = self.tables();
-        let below = tables.below(set);
-        let mut first: FxHashMap<&Question, Digest> = FxHashMap::default();
-        for id in below.iter().flat_map(|set| tables.sets[set.0 as usize].own.iter()) {
-            let observation = &tables.observations[id.0 as usize];
-            let before = *first.entry(&observation.question).or_insert(observation.digest);
-            if before != observation.digest || !is_storable(observation) {
-                return Err(NotStorable::Question(observation.question.clone()));
-            }
+        if tables.written_for != *roles {
+            tables.written.clear();
+            tables.written_for = roles.clone();
         }
-        let mut nodes = Vec::new();
-        for id in below {
-            if tables.encoded.contains_key(&id) {
-                continue;
+        let (mut nodes, mut fresh) = (Vec::new(), Vec::new());
+        let written = match set {
+            SetId::EMPTY => {
+                let bytes = Node::default().encode(roles);
+                nodes.push((Node::digest(&bytes), bytes.clone()));
+                Ok(Written { digest: Node::digest(&bytes), durability: Durability::High })
             }
-            let content = tables.sets[id.0 as usize].clone();
-            let children = content.children.iter().map(|child| tables.encoded[child]).collect();
-            let own = content.own.iter().map(|id| tables.observations[id.0 as usize].clone()).collect();
-            let bytes = Node { children, own }.encode(roles);
-            let digest = Node::digest(&bytes);
-            tables.encoded.insert(id, digest);
-            nodes.push((digest, bytes));
+            SetId(root) => tables.write(LEVELS, root, 0, &mut nodes, &mut fresh),
+        };
+        match written {
+            Ok(Written { digest, durability }) => Ok(Encoded { root: digest, durability, nodes, fresh }),
+            Err(id) => Err(NotStorable::Question(tables.observations[id.0 as usize].observation.question.clone())),
         }
-        Ok((tables.encoded[&set], nodes))
     }
 }
 
 impl Tables {
-    /// The set and all below it, each once, those below first. A loop: chains are as long as a run is.
-    fn below(&self, set: SetId) -> Vec<SetId> {
-        let mut order = Vec::new();
-        let mut seen = rustc_hash::FxHashSet::default();
-        let mut todo = vec![(set, false)];
-        while let Some((set, children_done)) = todo.pop() {
-            if children_done {
-                order.push(set);
-            } else if seen.insert(set) {
-                todo.push((set, true));
-                todo.extend(self.sets[set.0 as usize].children.iter().map(|&child| (child, false)));
+    fn add(&mut self, observation: Observation, read: bool) -> ObservationId {
+        let id = ObservationId(self.observations.len() as u32);
+        self.by_question.entry(observation.question.clone()).or_default().push(id);
+        let storable = is_storable(&observation);
+        self.observations.push(Known { observation, storable, read });
+        id
+    }
+
+    fn only(&mut self, id: ObservationId) -> SetId {
+        let mut node = self.leaves.intern(1 << (id.0 % LEAF));
+        let mut at = id.0 / LEAF;
+        for level in &mut self.levels {
+            let mut branches = [0; BRANCHES];
+            branches[at as usize % BRANCHES] = node;
+            at /= BRANCHES as u32;
+            node = level.intern(branches);
+        }
+        SetId(node)
+    }
+
+    fn union(&mut self, a: SetId, b: SetId) -> SetId {
+        SetId(self.union_at(LEVELS, a.0, b.0))
+    }
+
+    fn union_at(&mut self, level: usize, a: u32, b: u32) -> u32 {
+        if a == b || b == 0 {
+            return a;
+        }
+        if a == 0 {
+            return b;
+        }
+        let (a, b) = (a.min(b), a.max(b));
+        let Some(below) = level.checked_sub(1) else {
+            let (left, right) = (self.leaves.nodes[a as usize], self.leaves.nodes[b as usize]);
+            return match left | right {
+                both if both == left => a,
+                both if both == right => b,
+                both => self.leaves.intern(both),
+            };
+        };
+        if let Some(both) = self.levels[below].joined(a, b) {
+            return both;
+        }
+        let (left, right) = (self.levels[below].nodes[a as usize], self.levels[below].nodes[b as usize]);
+        let both = std::array::from_fn(|i| self.union_at(below, left[i], right[i]));
+        // PERF: nearly always one contains the other.
+        let both = match both {
+            both if both == left => a,
+            both if both == right => b,
+            both => self.levels[below].intern(both),
+        };
+        self.levels[below].remember(a, b, both);
+        both
+    }
+
+    fn ids(&self, set: SetId) -> Vec<ObservationId> {
+        let mut ids = Vec::new();
+        self.collect(LEVELS, set.0, 0, &mut ids);
+        ids
+    }
+
+    fn collect(&self, level: usize, node: u32, from: u32, ids: &mut Vec<ObservationId>) {
+        let Some(below) = level.checked_sub(1) else {
+            let leaf = self.leaves.nodes[node as usize];
+            ids.extend((0..LEAF).filter(|i| leaf >> i & 1 != 0).map(|i| ObservationId(from * LEAF + i)));
+            return;
+        };
+        for (i, &branch) in self.levels[below].nodes[node as usize].iter().enumerate() {
+            if branch != 0 {
+                self.collect(below, branch, from * BRANCHES as u32 + i as u32, ids);
             }
         }
-        order
     }
+
+    /// Writes the node at place `from` of its level.
+    fn write(
+        &mut self,
+        level: usize,
+        node: u32,
+        from: u32,
+        nodes: &mut Nodes,
+        fresh: &mut Vec<Observation>,
+    ) -> Result<Written, ObservationId> {
+        // The same node means other observations elsewhere in the tree: its place is part of its name.
+        let key = (level, from, node);
+        if let Some(&written) = self.written.get(&key) {
+            return written;
+        }
+        let written = match level {
+            0 => self.write_leaf(node, from, nodes, fresh),
+            _ => self.write_branches(level - 1, node, from, nodes, fresh),
+        };
+        self.written.insert(key, written);
+        written
+    }
+
+    fn write_branches(
+        &mut self,
+        below: usize,
+        node: u32,
+        from: u32,
+        nodes: &mut Nodes,
+        fresh: &mut Vec<Observation>,
+    ) -> Result<Written, ObservationId> {
+        let branches = self.levels[below].nodes[node as usize];
+        let (mut children, mut durability) = (Vec::new(), Durability::High);
+        for (i, &branch) in branches.iter().enumerate().filter(|(_, branch)| **branch != 0) {
+            let written = self.write(below, branch, from * BRANCHES as u32 + i as u32, nodes, fresh)?;
+            children.push(written.digest);
+            durability = durability.min(written.durability);
+        }
+        if let [only] = children[..] {
+            return Ok(Written { digest: only, durability });
+        }
+        let bytes = Node { children, own: Vec::new() }.encode(&self.written_for);
+        let digest = Node::digest(&bytes);
+        nodes.push((digest, bytes));
+        Ok(Written { digest, durability })
+    }
+
+    fn write_leaf(
+        &mut self,
+        node: u32,
+        from: u32,
+        nodes: &mut Nodes,
+        fresh: &mut Vec<Observation>,
+    ) -> Result<Written, ObservationId> {
+        let leaf = self.leaves.nodes[node as usize];
+        let ids: Vec<u32> = (0..LEAF).filter(|i| leaf >> i & 1 != 0).map(|i| from * LEAF + i).collect();
+        let known: Vec<&Known> = ids.iter().map(|&id| &self.observations[id as usize]).collect();
+        if let Some(bad) = known.iter().position(|known| !known.storable) {
+            return Err(ObservationId(ids[bad]));
+        }
+        let durability = known.iter().map(|known| known.observation.durability).min().unwrap_or(Durability::High);
+        let own = without_consequences(&known);
+        fresh.extend(own.iter().cloned());
+        let bytes = Node { children: Vec::new(), own }.encode(&self.written_for);
+        let digest = Node::digest(&bytes);
+        nodes.push((digest, bytes));
+        Ok(Written { digest, durability })
+    }
+}
+
+/// What is observed, less what follows from the rest: that a path is itself, where its content was read.
+fn without_consequences(known: &[&Known]) -> Vec<Observation> {
+    let (mut files, mut directories) = (FxHashSet::default(), FxHashSet::default());
+    for known in known.iter().filter(|known| known.read) {
+        let path = match &known.observation.question {
+            Question::File(path) => {
+                files.insert(path.clone());
+                path
+            }
+            Question::Directory(path) => {
+                directories.insert(path.clone());
+                path
+            }
+            _ => continue,
+        };
+        let above = std::iter::successors(path.parent(), AbsPath::parent);
+        above.take_while(|dir| directories.insert(dir.clone())).for_each(drop);
+    }
+    let follows = |seen: &Observation| seen.follows_from(|path| files.contains(path), |path| directories.contains(path));
+    known.iter().map(|known| &known.observation).filter(|seen| !follows(seen)).cloned().collect()
 }
 
 /// Whether an answer may outlive the run: time and network never do (spec L2.6), and what nobody could ask again is

@@ -52,60 +52,68 @@ pub struct Counts {
     pub nodes: u64,
 }
 
-/// Judges observations for one run.
-pub struct Verifier<'a> {
-    host: &'a dyn Host,
-    witness: &'a dyn Witness,
-    roles: &'a Roles,
-    now: i64,
+/// What was judged in a run.
+#[derive(Default)]
+pub struct Judged {
     answers: RefCell<FxHashMap<Question, Option<Digest>>>,
     nodes: RefCell<FxHashMap<Digest, bool>>,
     counts: Cell<Counts>,
     failed: RefCell<Option<Question>>,
 }
 
-impl<'a> Verifier<'a> {
-    /// `host` answers as it would answer the evaluation, and is not one that writes down what it is asked.
-    pub fn new(host: &'a dyn Host, witness: &'a dyn Witness, roles: &'a Roles) -> Verifier<'a> {
-        Verifier {
-            host,
-            witness,
-            roles,
-            now: host.current_time(),
-            answers: RefCell::default(),
-            nodes: RefCell::default(),
-            counts: Cell::default(),
-            failed: RefCell::default(),
-        }
-    }
-
+impl Judged {
     /// What was done so far.
     pub fn counts(&self) -> Counts {
         self.counts.get()
     }
 
+    /// Nodes have to be judged anew: trees have other roles now.
+    pub fn forget_nodes(&self) {
+        self.nodes.borrow_mut().clear();
+    }
+}
+
+/// Judges observations; what was judged before in the run stays so.
+pub struct Verifier<'a> {
+    host: &'a dyn Host,
+    witness: &'a dyn Witness,
+    roles: &'a Roles,
+    now: i64,
+    judged: &'a Judged,
+}
+
+impl<'a> Verifier<'a> {
+    /// `host` answers as it would answer the evaluation, and is not one that writes down what it is asked.
+    pub fn new(host: &'a dyn Host, witness: &'a dyn Witness, roles: &'a Roles, judged: &'a Judged) -> Verifier<'a> {
+        Verifier { host, witness, roles, now: host.current_time(), judged }
+    }
+
     /// The question whose answer was last found to be another, if one was.
     pub fn changed(&self) -> Option<Question> {
-        self.failed.borrow().clone()
+        self.judged.failed.borrow().clone()
     }
 
     /// Whether everything observed under this node is still so.
     pub fn holds(&self, root: Digest) -> bool {
-        self.failed.replace(None);
+        self.judged.failed.replace(None);
         let mut todo = vec![(root, None::<Vec<Digest>>)];
         while let Some((digest, below)) = todo.pop() {
             match below {
                 // All below have been judged: the first that fails ends the walk, so they hold.
-                Some(_) => _ = self.nodes.borrow_mut().insert(digest, true),
+                Some(_) => _ = self.judged.nodes.borrow_mut().insert(digest, true),
                 None => {
-                    let known = self.nodes.borrow().get(&digest).copied();
+                    let known = self.judged.nodes.borrow().get(&digest).copied();
                     match known {
                         Some(true) => continue,
                         Some(false) => return self.fail(&todo),
                         None => {}
                     }
-                    let Some(children) = self.own_hold(&digest) else {
-                        self.nodes.borrow_mut().insert(digest, false);
+                    let Some(bytes) = self.witness.node(&digest).filter(|bytes| Node::digest(bytes) == digest) else {
+                        // It may be found later, elsewhere: nothing is judged.
+                        return false;
+                    };
+                    let Some(children) = self.own_hold(&bytes) else {
+                        self.judged.nodes.borrow_mut().insert(digest, false);
                         return self.fail(&todo);
                     };
                     let more: Vec<_> = children.iter().map(|&child| (child, None)).collect();
@@ -119,7 +127,7 @@ impl<'a> Verifier<'a> {
 
     /// What contains something that does not hold does not hold either.
     fn fail(&self, todo: &[(Digest, Option<Vec<Digest>>)]) -> bool {
-        let mut nodes = self.nodes.borrow_mut();
+        let mut nodes = self.judged.nodes.borrow_mut();
         for (digest, below) in todo {
             if below.is_some() {
                 nodes.insert(*digest, false);
@@ -129,13 +137,9 @@ impl<'a> Verifier<'a> {
     }
 
     /// The nodes below, if what was observed in the node itself is still so.
-    fn own_hold(&self, digest: &Digest) -> Option<Vec<Digest>> {
+    fn own_hold(&self, bytes: &[u8]) -> Option<Vec<Digest>> {
         self.count(|counts| counts.nodes += 1);
-        let bytes = self.witness.node(digest)?;
-        if Node::digest(&bytes) != *digest {
-            return None;
-        }
-        let (children, own) = Node::decode(&bytes, self.roles).ok()?;
+        let (children, own) = Node::decode(bytes, self.roles).ok()?;
         let mut own = own.into_iter().collect::<Option<Vec<Observation>>>()?;
         own.sort_by_key(|observation| price(&observation.question));
         own.iter().all(|observation| self.is_so(observation)).then_some(children)
@@ -148,18 +152,18 @@ impl<'a> Verifier<'a> {
             (question, _) => self.answer(question) == Some(observation.digest),
         };
         if !so {
-            self.failed.replace(Some(observation.question.clone()));
+            self.judged.failed.replace(Some(observation.question.clone()));
         }
         so
     }
 
     fn answer(&self, question: &Question) -> Option<Digest> {
-        if let Some(known) = self.answers.borrow().get(question) {
+        if let Some(known) = self.judged.answers.borrow().get(question) {
             return *known;
         }
         let answer = self.ask(question);
         self.count(|counts| counts.questions += 1);
-        self.answers.borrow_mut().insert(question.clone(), answer);
+        self.judged.answers.borrow_mut().insert(question.clone(), answer);
         answer
     }
 
@@ -200,9 +204,9 @@ impl<'a> Verifier<'a> {
     }
 
     fn count(&self, add: impl FnOnce(&mut Counts)) {
-        let mut counts = self.counts.get();
+        let mut counts = self.judged.counts.get();
         add(&mut counts);
-        self.counts.set(counts);
+        self.judged.counts.set(counts);
     }
 }
 

@@ -147,7 +147,7 @@ fn bombs_and_floods_are_refused() {
     std::fs::write(path(victim.remote.path()), vec![7; Kind::Answer.most_packed() + 1]).unwrap();
     let (reader, told) = remotes(&[directory(victim.remote.path())], None, &[&victim.key], DEADLINE);
     assert!(results(&reader, "q").is_empty());
-    assert!(told.borrow()[0].contains("sends more than was asked for"), "{told:?}");
+    assert!(told.lock().unwrap()[0].contains("sends more than was asked for"), "{told:?}");
 }
 
 fn zstd_of(bytes: &[u8]) -> Vec<u8> {

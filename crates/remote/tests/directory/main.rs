@@ -22,7 +22,7 @@ fn what_is_pushed_comes_back_once_signed_by_somebody_who_is_believed() {
     assert_eq!((pushed.new, pushed.known), (3, 0));
     let again = pusher.push(answers(), Care::Sure, DEADLINE);
     assert_eq!((again.new, again.known, again.written), (0, 3, 0));
-    assert!(told.borrow().is_empty(), "{told:?}");
+    assert!(told.lock().unwrap().is_empty(), "{told:?}");
     let (reader, _) = remotes(&url, None, &[&key], DEADLINE);
     // The newest first.
     assert_eq!(results(&reader, "q"), ["result q 2", "result q 1"]);
@@ -61,7 +61,7 @@ fn eight_that_push_at_once_lose_nothing() {
                 let memory = tempfile::tempdir().unwrap();
                 let (pusher, told) = remotes(&[url], Some(key), &[], DEADLINE);
                 pusher.push(vec![answer(memory.path(), "q", state, 100)], Care::Sure, Duration::from_secs(60));
-                assert!(told.borrow().is_empty(), "{told:?}");
+                assert!(told.lock().unwrap().is_empty(), "{told:?}");
             });
         }
     });
@@ -115,8 +115,8 @@ fn a_remote_that_does_not_answer_costs_its_deadline_once() {
         assert_eq!(results(&reader, "q"), ["result q 1"]);
     }
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-    assert_eq!(told.borrow().len(), 1, "{told:?}");
-    assert!(told.borrow()[0].contains("does not answer in time"), "{told:?}");
+    assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
+    assert!(told.lock().unwrap()[0].contains("does not answer in time"), "{told:?}");
     assert_eq!(reader.counts().left_alone, 1);
 }
 
@@ -134,7 +134,7 @@ fn a_remote_that_is_full_is_reported_once_and_names_nothing_that_is_missing() {
     for state in 2..5 {
         assert_eq!(pusher.push(vec![answer(memory.path(), "q", state, 5)], Care::Quick, DEADLINE).new, 0);
     }
-    assert_eq!(told.borrow().len(), 1, "{told:?}");
+    assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
     // Nothing was named that is not there.
     let path = remote.path().join(Kind::Index.path(&question("q").0));
     let index = Index::decode(&unpack(Kind::Index, &std::fs::read(path).unwrap()).unwrap()).unwrap();

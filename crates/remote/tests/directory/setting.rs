@@ -2,12 +2,14 @@
 
 use firn_cache::{Answer, Batch, Disk};
 use firn_host::{AbsPath, Digest, Durability, Observation, Question};
-use firn_memo::kept::{ENTRY, Key, Record, Roles, Sets, Stored};
+use firn_memo::kept::{ENTRY, Encoded, Key, Record, Roles, Sets, Stored};
 use firn_remote::{Address, Keyring, Remotes, SecretKey, Settings, Travelling, travelling};
-use std::cell::RefCell;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+/// What remotes have reported.
+pub type Told = Arc<Mutex<Vec<String>>>;
 
 /// A question with its bytes.
 pub fn question(name: &str) -> (Digest, Vec<u8>) {
@@ -24,11 +26,11 @@ pub fn answer(dir: &Path, name: &str, state: u8, files: usize) -> Travelling {
         .map(|number| {
             let path = AbsPath::new(format!("/home/somebody/src/d{}/f{number}", number % 9).as_bytes()).unwrap();
             let digest = Digest([if number == 0 { state } else { 0 }; 32]);
-            sets.observe(&Observation::new(Question::File(path), digest, Durability::Medium)).0
+            sets.observe(&Observation::new(Question::File(path), digest, Durability::Medium), true)
         })
         .collect();
     let set = sets.join(&ids, &[]);
-    let (root, nodes) = sets.encode(set, &roles).unwrap();
+    let Encoded { root, nodes, .. } = sets.encode(set, &roles).unwrap();
     let (digest, question) = question(name);
     let record = Record {
         question,
@@ -51,14 +53,14 @@ pub fn answer(dir: &Path, name: &str, state: u8, files: usize) -> Travelling {
 }
 
 /// Remotes that say what they report, and what they have reported.
-pub fn remotes(urls: &[String], secret: Option<SecretKey>, keys: &[&SecretKey], deadline: Duration) -> (Remotes, Rc<RefCell<Vec<String>>>) {
+pub fn remotes(urls: &[String], secret: Option<SecretKey>, keys: &[&SecretKey], deadline: Duration) -> (Remotes, Told) {
     let mut ring = Keyring::default();
     keys.iter().for_each(|key| ring.add(key.public()));
     let addresses = urls.iter().map(|url| Address::parse(url).unwrap()).collect();
-    let told = Rc::new(RefCell::new(Vec::new()));
+    let told = Told::default();
     let hears = told.clone();
     let settings = Settings { addresses, keys: ring, secret, deadline };
-    let remotes = Remotes::open(settings, move |text| hears.borrow_mut().push(text.to_owned())).unwrap();
+    let remotes = Remotes::open(settings, move |text| hears.lock().unwrap().push(text.to_owned())).unwrap();
     (remotes, told)
 }
 

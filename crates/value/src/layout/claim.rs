@@ -40,6 +40,20 @@ impl Head {
         true
     }
 
+    /// As [`Head::claim`] in a process of one thread, for a thunk outside all instances.
+    #[inline]
+    #[allow(dead_code, reason = "the model has several threads")]
+    pub fn claim_alone(&self, thread: u32) {
+        self.0.store(header(kind::CLAIMED, 0, thread as u64), Ordering::Relaxed);
+    }
+
+    /// As [`Head::finish`] in a process of one thread.
+    #[inline]
+    #[allow(dead_code, reason = "the model has several threads")]
+    pub fn publish_alone(&self, word: u64) {
+        self.0.store(word, Ordering::Release);
+    }
+
     /// The thread that has claimed the thunk of this header.
     #[inline]
     pub fn owner(word: u64) -> Option<u32> {

@@ -29,6 +29,8 @@ pub mod kind {
     pub const AHEAD: u8 = 22;
     /// Stands for a cell of another instance.
     pub const TRANSPORT: u8 = 23;
+    /// Forced; the number is the label of what producing the value observed. Outside all instances only.
+    pub const LABELLED: u8 = 24;
 }
 
 /// Bits of a stamp.

@@ -30,14 +30,22 @@ impl Stamp {
     }
 }
 
-/// The state of the thread's running production: for which instance it runs, and whether it was noisy, that is, did what
-/// a second production would do again (print) or what depends on more than its inputs (positions).
+/// What a production observed of the outside: the number of a set of observations, zero for none (`memo::kept::Sets`).
+pub type Label = u32;
+
+/// The state of the thread's running production: for which instance it runs, what it has observed, and whether it was
+/// noisy, that is, did what a second production would do again (print) or what depends on more than its inputs (positions).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Production(u64);
 
 const NOISE: u64 = 1;
+const LABEL_AT: u32 = 8;
+const LABEL: u64 = (Label::MAX as u64) << LABEL_AT;
 
 impl Production {
+    /// One that did nothing to be kept, outside all instances.
+    pub const NONE: Production = Production(0);
+
     /// The running one.
     #[inline]
     pub fn current() -> Production {
@@ -66,6 +74,24 @@ impl Production {
     #[inline]
     pub fn is_noisy(self) -> bool {
         self.0 & NOISE != 0
+    }
+
+    /// Whether more than the value must be kept of it: it was noisy or observed something.
+    #[inline]
+    pub fn is_marked(self) -> bool {
+        self.0 & (NOISE | LABEL) != 0
+    }
+
+    /// What it has observed.
+    #[inline]
+    pub fn label(self) -> Label {
+        (self.0 >> LABEL_AT) as Label
+    }
+
+    /// Says what the running production has observed.
+    #[inline]
+    pub fn set_label(label: Label) {
+        heap::set_production(heap::production() & !LABEL | u64::from(label) << LABEL_AT);
     }
 
     /// The instance.

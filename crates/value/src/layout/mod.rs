@@ -34,7 +34,7 @@ pub use activation::Activation;
 pub use attrs::{Attrs, AttrsBuilder};
 pub use function::{Closure, Function, PartialApp};
 pub use heap::heap_bytes;
-pub use instance::{Production, Stamp};
+pub use instance::{Label, Production, Stamp};
 pub use list::{List, ListBuilder};
 pub use perturb::perturb_schedule;
 pub use string::Str;

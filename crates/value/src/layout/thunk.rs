@@ -8,7 +8,7 @@ use super::claim::Head;
 use super::perturb;
 use super::waits::Waits;
 use super::header::{STAMP, stamp_number};
-use super::{Activation, Production, Slot, Stamp, Value, heap, kind, word::tag};
+use super::{Activation, Label, Production, Slot, Stamp, Value, heap, kind, word::tag};
 use super::{header, header_address, header_count, header_kind, header_low, header_of, header_payload, header_stamp, with_kind};
 use crate::{Body, Error};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -29,12 +29,14 @@ pub enum ThunkState {
     Noisy(Value),
     /// Evaluated on behalf of another instance before its own needed it.
     Ahead(Value),
+    /// Evaluated; producing the value observed something of the outside, which whoever takes the value observes too.
+    Labelled(Value, Label),
     /// Not begun.
     Suspended,
     /// Being evaluated by the thread of this number.
     Claimed(u32),
-    /// Evaluation failed for good.
-    Failed(&'static Error),
+    /// Evaluation failed for good, having observed this.
+    Failed(&'static Error, Label),
 }
 
 /// What a claimed thunk has to do.
@@ -233,6 +235,19 @@ impl Thunk {
         (header_kind(self.head.load()) == kind::FORCED).then(|| self.slot(0).get())
     }
 
+    /// Whether there is a result that anyone may take.
+    #[inline]
+    pub fn is_evaluated(&'static self) -> bool {
+        matches!(header_kind(self.head.load()), kind::FORCED | kind::LABELLED)
+    }
+
+    /// The result and its label, if it has one.
+    #[inline]
+    pub fn labelled(&'static self) -> Option<(Value, Label)> {
+        let head = self.head.load();
+        (header_kind(head) == kind::LABELLED).then(|| (self.slot(0).get(), header_low(head) as Label))
+    }
+
     /// The state.
     pub fn state(&'static self) -> ThunkState {
         let head = self.head.load();
@@ -243,10 +258,12 @@ impl Thunk {
             kind::FORCED => ThunkState::Forced(self.slot(0).get()),
             kind::NOISY => ThunkState::Noisy(self.slot(0).get()),
             kind::AHEAD => ThunkState::Ahead(self.slot(0).get()),
+            kind::LABELLED => ThunkState::Labelled(self.slot(0).get(), header_low(head) as Label),
             // SAFETY: a FAILED thunk's first slot is the address of a leaked error, published by the header.
-            kind::FAILED => ThunkState::Failed(unsafe {
-                &*std::ptr::with_exposed_provenance(self.slot(0).get().0 as usize)
-            }),
+            kind::FAILED => {
+                let error = unsafe { &*std::ptr::with_exposed_provenance(self.slot(0).get().0 as usize) };
+                ThunkState::Failed(error, if header_stamp(head) == 0 { header_low(head) as Label } else { 0 })
+            }
             _ => ThunkState::Suspended,
         }
     }
@@ -265,6 +282,18 @@ impl Thunk {
         if !self.head.claim(head, Thunk::this_thread(), shared) {
             return None;
         }
+        Some(Claim { thunk: self, head })
+    }
+
+    /// As [`Thunk::claim`], for code only and where there is one thread of this number, no instance and no label to keep.
+    #[inline]
+    pub fn claim_alone(&'static self, thread: u32) -> Option<Claim> {
+        let head = self.head.load();
+        if header_kind(head) != kind::SUSPENDED || SHARED.load(Ordering::Relaxed) {
+            return None;
+        }
+        debug_assert_eq!(header_stamp(head), 0);
+        self.head.claim_alone(thread);
         Some(Claim { thunk: self, head })
     }
 
@@ -434,6 +463,25 @@ impl Claim {
         self.publish_as(kind::FORCED, value);
     }
 
+    /// The code and captures of a thunk claimed by [`Thunk::claim_alone`].
+    #[inline]
+    pub fn body_alone(&self) -> (&'static Body, &'static [Slot]) {
+        let body = body_at(header_address(self.head));
+        // SAFETY: code has that many captures, and outside instances nothing lies before them (invariants 1, 3, 6).
+        (body, unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), body.captures.len()) })
+    }
+
+    /// Publishes the result of a thunk claimed by [`Thunk::claim_alone`].
+    #[inline]
+    pub fn publish_alone(self, value: Value) {
+        debug_assert!(value.is_whnf());
+        if SHARED.load(Ordering::Relaxed) {
+            return self.publish(value);
+        }
+        self.thunk.slot(0).set(value);
+        self.thunk.head.publish_alone(with_kind(self.head, kind::FORCED));
+    }
+
     /// Publishes a result whose production was noisy.
     pub fn publish_noisy(self, value: Value) {
         self.publish_as(kind::NOISY, value);
@@ -450,12 +498,28 @@ impl Claim {
         self.thunk.finish(with_kind(self.head, kind), || self.thunk.slot(0).set(value));
     }
 
-    /// Publishes a lasting failure.
+    /// Publishes a result whose production observed something.
+    ///
+    /// # Panics
+    /// When the thunk belongs to an instance: its header has no room for a label.
+    #[inline]
+    pub fn publish_labelled(self, value: Value, label: Label) {
+        debug_assert!(value.is_whnf());
+        assert!(header_stamp(self.head) == 0, "labels are kept outside instances only");
+        self.thunk.finish(header(kind::LABELLED, 0, u64::from(label)), || self.thunk.slot(0).set(value));
+    }
+
+    /// Publishes a lasting failure and what was observed until then.
     #[cold]
-    pub fn fail(self, error: Box<Error>) {
+    pub fn fail(self, error: Box<Error>, label: Label) {
         let error: &'static Error = Box::leak(error);
         let word = Value(std::ptr::from_ref(error).expose_provenance() as u64);
-        self.thunk.finish(with_kind(self.head, kind::FAILED), || self.thunk.slot(0).set(word));
+        // The code of a thunk of an instance is needed for others; one outside all instances needs it no more.
+        let head = match header_stamp(self.head) {
+            0 => header(kind::FAILED, 0, u64::from(label)),
+            _ => with_kind(self.head, kind::FAILED),
+        };
+        self.thunk.finish(head, || self.thunk.slot(0).set(word));
     }
 
     /// Gives the thunk back unevaluated.

@@ -6,7 +6,7 @@ use firn_cache::Reading;
 use firn_host::{AbsPath, Digest, Host, Observation, Question};
 use firn_memo::kept::document::digest_key;
 use firn_memo::kept::observation::Node;
-use firn_memo::kept::{Record, Roles, Verifier, Witness, Written, WrittenEntry, digest_location};
+use firn_memo::kept::{Judged, Record, Roles, Verifier, Witness, Written, WrittenEntry, digest_location};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A question that may have another answer now.
@@ -72,10 +72,14 @@ impl Survey<'_> {
             let trees = trees(&record, &places);
             questions.entry(record.question.clone()).or_default().push((record, trees));
         }
-        let distinct: HashMap<Trees, Roles> =
-            questions.values().flatten().map(|(_, trees)| (trees.clone(), self.roles(trees))).collect();
-        let judge = |roles| Judge { survey: self, roles, verifier: Verifier::new(host, witness, roles), witness, host, nodes: HashMap::new() };
-        let mut judges: HashMap<&Trees, Judge<'_>> = distinct.iter().map(|(trees, roles)| (trees, judge(roles))).collect();
+        let distinct: HashMap<Trees, (Roles, Judged)> =
+            questions.values().flatten().map(|(_, trees)| (trees.clone(), (self.roles(trees), Judged::default()))).collect();
+        let judge = |(roles, judged)| {
+            let verifier = Verifier::new(host, witness, roles, judged);
+            Judge { survey: self, roles, verifier, witness, host, nodes: HashMap::new() }
+        };
+        let mut judges: HashMap<&Trees, Judge<'_>> =
+            distinct.iter().map(|(trees, (roles, judged))| (trees, judge((roles, judged)))).collect();
         let mut affected = Vec::new();
         for (question, records) in &questions {
             let Ok(written) = Written::decode(question) else { continue };

@@ -1,15 +1,18 @@
 //! One job: the value at a path, and what is told of the derivation there (E7).
 
-use super::queue::{Outcome, Path};
+use super::queue::{Found, Outcome, Path};
+use super::root::Root;
 use super::typed::Typed;
 use super::{cache_status, constituents};
 use crate::stores::failed;
 use firn_eval::{Error, ErrorKind, Machine, Result, place_of, store_error};
 use firn_host::{AbsPath, Store};
+use firn_memo::kept::labels;
 use firn_source::terminal::filter_escapes;
 use firn_source::{Pos, Symbol};
 use firn_store::derivation::{Derivation, Kind, STRUCTURED_ATTRS};
 use firn_store::path::StorePath;
+use firn_store::store_dir::StoreDir;
 use firn_text::json::Tree;
 use firn_value::{Attrs, ContextBuilder, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,18 +22,19 @@ use std::sync::Arc;
 pub(super) type Line = BTreeMap<Vec<u8>, Tree>;
 
 /// The names in a set, and their cells.
-type Names = Vec<(Vec<u8>, Value)>;
+type Names = Vec<(Vec<u8>, Option<Found>)>;
 
 /// What every job needs to know.
 pub(super) struct Task<'a> {
     pub typed: &'a Typed,
-    pub root: Value,
+    pub root: Root,
     pub arguments: Attrs,
     /// The function of `--apply`.
     pub apply: Option<Value>,
     pub store: Arc<dyn Store>,
     pub gc_roots: Option<AbsPath>,
     pub full_traces: bool,
+    pub store_dir: StoreDir,
 }
 
 /// The path as it is written: names with dots are quoted.
@@ -52,7 +56,7 @@ fn list(items: impl IntoIterator<Item = Vec<u8>>) -> Tree {
 }
 
 /// Evaluates the path; the error that became part of a line is given too, to be told.
-pub(super) fn evaluate(machine: &Machine, task: &Task<'_>, path: &Path, cell: Option<Value>) -> (Outcome, Option<Box<Error>>) {
+pub(super) fn evaluate(machine: &Machine, task: &Task<'_>, path: &Path, cell: Option<Found>) -> (Outcome, Option<Box<Error>>) {
     let attr = joined(path);
     let mut line = Line::from([
         (b"attr".to_vec(), text(&attr)),
@@ -79,7 +83,7 @@ impl Task<'_> {
         machine: &Machine,
         path: &Path,
         attr: &[u8],
-        cell: Option<Value>,
+        cell: Option<Found>,
         line: &mut Line,
     ) -> Result<Option<Names>> {
         // NIX: a name that is a number, or has a quote in it, is not found as it is written.
@@ -87,8 +91,11 @@ impl Task<'_> {
             !name.is_empty() && !name.contains(&b'"') && !name.iter().all(u8::is_ascii_digit)
         };
         let cell = match cell.filter(|_| path.iter().all(plain)) {
-            Some(cell) => cell,
-            None => machine.find_along(attr, self.arguments, self.root)?.0,
+            Some(Found { cell, label }) => {
+                labels::take(label);
+                cell
+            }
+            None => machine.find_along(attr, self.arguments, self.root.get(machine)?)?.0,
         };
         let value = machine.auto_call(self.arguments, cell)?;
         let Some(set) = value.as_attrs() else { return Ok(Some(Vec::new())) };
@@ -109,7 +116,8 @@ impl Task<'_> {
         if !recurse {
             return Ok(Vec::new());
         }
-        Ok(set.iter_by_name().map(|(name, _, cell)| (name.as_bytes().to_vec(), cell)).collect())
+        let label = labels::so_far();
+        Ok(set.iter_by_name().map(|(name, _, cell)| (name.as_bytes().to_vec(), Some(Found { cell, label }))).collect())
     }
 
     fn derivation(&self, machine: &Machine, attr: &[u8], value: Value, set: Attrs, line: &mut Line) -> Result<()> {
@@ -167,6 +175,16 @@ impl Task<'_> {
             status.write(dir, line);
         }
         Ok(())
+    }
+
+    /// Does for a line from memory what evaluating it would have done besides.
+    pub fn keep_alive(&self, outcome: &Outcome) -> Result<()> {
+        let drv = match outcome {
+            Outcome::Job(line) => line.get("drvPath").and_then(Tree::as_text),
+            _ => None,
+        };
+        let path = drv.map(|path| self.store_dir.parse(path.as_bytes())).transpose().map_err(|e| store_error(&e))?;
+        path.map_or(Ok(()), |path| self.add_root(&path))
     }
 
     fn add_root(&self, drv_path: &StorePath) -> Result<()> {

@@ -22,6 +22,8 @@ pub(super) struct Progress {
     /// Lines so far, and those of them that are errors.
     pub done: usize,
     pub failed: usize,
+    /// Those that were known from earlier runs.
+    pub known: usize,
 }
 
 impl Progress {
@@ -32,7 +34,7 @@ impl Progress {
         let quiet = quiet || log.verbosity() < INFORMATION;
         let now = Instant::now();
         let start = now.checked_sub(before).unwrap_or(now);
-        Progress { log: log.clone(), every: (!quiet).then_some(every), terminal, start, told: now, done: 0, failed: 0 }
+        Progress { log: log.clone(), every: (!quiet).then_some(every), terminal, start, told: now, done: 0, failed: 0, known: 0 }
     }
 
     /// Time since the run began.
@@ -51,7 +53,7 @@ impl Progress {
             return;
         }
         self.told = Instant::now();
-        let line = describe(self.done, self.failed, left, self.elapsed());
+        let line = describe(self.done, self.failed, self.known, left, self.elapsed());
         if self.terminal { self.log.show_status(&line) } else { self.log.line(line.as_bytes()) }
     }
 
@@ -67,7 +69,7 @@ impl Progress {
         self.pause();
         if self.every.is_some() {
             let jobs = if self.done == 1 { "job" } else { "jobs" };
-            let mut line = format!("{} {jobs}, {} failed", self.done, self.failed);
+            let mut line = format!("{} {jobs}, {} failed{}", self.done, self.failed, remembered(self.known));
             if self.terminal {
                 line += &format!(", {}", clock(self.elapsed()));
             }
@@ -76,9 +78,13 @@ impl Progress {
     }
 }
 
-fn describe(done: usize, failed: usize, left: usize, elapsed: Duration) -> String {
+fn remembered(known: usize) -> String {
+    if known == 0 { String::new() } else { format!(", {known} remembered") }
+}
+
+fn describe(done: usize, failed: usize, known: usize, left: usize, elapsed: Duration) -> String {
     let rate = done as f64 / elapsed.as_secs_f64().max(0.001);
-    let mut line = format!("{done} done, {failed} failed, {rate:.1}/s");
+    let mut line = format!("{done} done, {failed} failed{}, {rate:.1}/s", remembered(known));
     if rate > 0.0 && left > 0 {
         line += &format!(", {left} to do, {} left", clock(Duration::from_secs_f64(left as f64 / rate)));
     }
@@ -100,8 +106,10 @@ mod tests {
 
     #[test]
     fn lines_say_how_far_it_is() {
-        assert_eq!(describe(50, 2, 100, Duration::from_secs(5)), "50 done, 2 failed, 10.0/s, 100 to do, 0:10 left");
-        assert_eq!(describe(0, 0, 7, Duration::from_secs(5)), "0 done, 0 failed, 0.0/s");
+        let time = Duration::from_secs(5);
+        assert_eq!(describe(50, 2, 0, 100, time), "50 done, 2 failed, 10.0/s, 100 to do, 0:10 left");
+        assert_eq!(describe(50, 2, 40, 0, time), "50 done, 2 failed, 40 remembered, 10.0/s");
+        assert_eq!(describe(0, 0, 0, 7, time), "0 done, 0 failed, 0.0/s");
         assert_eq!(clock(Duration::from_secs(3725)), "1:02:05");
     }
 }

@@ -6,18 +6,25 @@
 
 use super::typed::Shard;
 use firn_text::json::Tree;
-use firn_value::Value;
+use firn_value::{Label, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The names that lead to a job.
 pub(super) type Path = Vec<Vec<u8>>;
 
+/// A cell, and what was observed on the way to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub cell: Value,
+    pub label: Label,
+}
+
 /// A path and what is known of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Todo {
     /// The cell, where its set has been evaluated in this process.
-    pub cell: Option<Value>,
+    pub cell: Option<Found>,
     /// Whether the part of the jobs that this run does is settled for the path.
     pub decided: bool,
 }
@@ -28,7 +35,7 @@ pub(super) enum Outcome {
     /// A derivation, or an error: a line.
     Job(Tree),
     /// A set to look into.
-    Set(Vec<(Vec<u8>, Value)>),
+    Set(Vec<(Vec<u8>, Option<Found>)>),
     /// Nothing that can be built.
     Nothing,
     /// Another thread was in the way.
@@ -105,7 +112,7 @@ impl Queue {
                     let mut child = path.clone();
                     child.push(name);
                     if divided.is_none_or(|shard| shard.owns(&child)) {
-                        state.todo.insert(child, Todo { cell: Some(cell), decided });
+                        state.todo.insert(child, Todo { cell, decided });
                     }
                 }
             }
@@ -163,7 +170,7 @@ mod tests {
     fn sets_come_before_what_they_hold_and_postponed_paths_last() {
         let queue = Queue::new([(path(&[]), ROOT)], None);
         let (root, todo) = queue.take().expect("the root");
-        let names = ["b", "a"].map(|name| (name.as_bytes().to_vec(), Value::NULL));
+        let names = ["b", "a"].map(|name| (name.as_bytes().to_vec(), None));
         queue.found(&root, todo, Outcome::Set(names.to_vec()));
         queue.done(&root);
         let (first, todo) = queue.take().expect("a");
@@ -184,11 +191,11 @@ mod tests {
         let shard = Shard { index: 0, count: 2 };
         let queue = Queue::new([(path(&[]), Todo { cell: None, decided: false })], Some(shard));
         let (root, todo) = queue.take().expect("the root");
-        queue.found(&root, todo, Outcome::Set(vec![(b"one".to_vec(), Value::NULL)]));
+        queue.found(&root, todo, Outcome::Set(vec![(b"one".to_vec(), None)]));
         queue.done(&root);
         let (one, todo) = queue.take().expect("the only name");
         assert!(!todo.decided);
-        let names = (0..100).map(|n| (format!("{n}").into_bytes(), Value::NULL)).collect();
+        let names = (0..100).map(|n| (format!("{n}").into_bytes(), None)).collect();
         queue.found(&one, todo, Outcome::Set(names));
         queue.done(&one);
         let rest = queue.rest();

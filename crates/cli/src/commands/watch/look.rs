@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::observed;
 use firn_host::{AbsPath, Digest, Durability, FileType, Host, Observation, Question, RealHost, RealWorld, Stamp};
-use firn_memo::kept::{Roles, Verifier, Witness};
+use firn_memo::kept::{Judged, Roles, Verifier, Witness};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -86,7 +86,8 @@ impl Watcher {
     fn look(&self) -> Vec<String> {
         // A host answers each question once: a new one sees how things are now.
         let host = RealHost::new(RealWorld);
-        let verifier = Verifier::new(&host, &self.vouched, &self.roles);
+        let judged = Judged::default();
+        let verifier = Verifier::new(&host, &self.vouched, &self.roles, &judged);
         let changes = verifier.changes(&self.observations);
         let mut told: Vec<String> = changes.iter().map(|change| observed::sentence(change, &self.roles)).collect();
         told.extend(self.moved());
@@ -113,7 +114,7 @@ impl Watcher {
                 Some(_) => {}
             }
         }
-        told.extend(now.keys().filter(|path| !self.states.contains_key(path)).map(|path| format!("file {} appeared", shown(path))));
+        told.extend(now.keys().filter(|path| !self.states.contains_key::<AbsPath>(path)).map(|path| format!("file {} appeared", shown(path))));
         told
     }
 

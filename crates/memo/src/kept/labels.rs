@@ -1,0 +1,149 @@
+//! Labels: what producing a value observed follows the value (spec L2.3, decision 0014).
+//!
+//! The thread's running production has a label, the set of what it has observed so far; a thunk that it evaluated keeps it, and
+//! whoever takes the value joins it into its own. Nearly every join is with nothing, with itself, or one made before.
+
+use super::sets::{ObservationId, SetId, Sets};
+use firn_host::Observation;
+use firn_value::{Label, Production, Stamp};
+use std::cell::Cell;
+use std::sync::LazyLock;
+
+/// The sets that labels are numbers of. Values outlive machines, so there is one for the process.
+pub fn sets() -> &'static Sets {
+    static SETS: LazyLock<Sets> = LazyLock::new(Sets::new);
+    &SETS
+}
+
+/// Joins that each thread remembers.
+// PERF: collecting labels and joining them when a production ends was slower: the same rows of labels come again and again.
+const JOINS: usize = 1 << 15;
+
+thread_local! {
+    static JOINED: Box<[Cell<(Label, Label, Label)>]> = vec![Cell::new((0, 0, 0)); JOINS].into();
+}
+
+/// The running production takes a value with this label.
+#[inline]
+pub fn take(label: Label) {
+    let own = Production::current().label();
+    if label != 0 && label != own {
+        Production::set_label(if own == 0 { label } else { joined(own, label) });
+    }
+}
+
+#[inline(never)]
+fn joined(own: Label, label: Label) -> Label {
+    JOINED.with(|joined| {
+        let key = (u64::from(own) << 32 | u64::from(label)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let known = &joined[(key >> 40) as usize & (JOINS - 1)];
+        let (a, b, both) = known.get();
+        if (a, b) == (own, label) {
+            return both;
+        }
+        let both = sets().union(SetId::of_label(own), SetId::of_label(label)).label();
+        known.set((own, label, both));
+        both
+    })
+}
+
+/// What the running production has observed so far.
+pub fn so_far() -> Label {
+    Production::current().label()
+}
+
+/// As [`so_far`]; the running production begins anew, as if it had observed nothing.
+pub fn let_go() -> Label {
+    let label = so_far();
+    Production::set_label(0);
+    label
+}
+
+/// The running production observes something. `read`: see [`Sets::observe`].
+pub fn observe(observation: &Observation, read: bool) {
+    let id = sets().observe(observation, read);
+    take(sets().only(id).label());
+}
+
+/// The running production prints something.
+pub fn print() {
+    take(sets().only(ObservationId::PRINTED).label());
+}
+
+/// Does something in a production of its own and says what it observed. The running production takes none of it.
+pub fn apart<T>(work: impl FnOnce() -> T) -> (T, Label) {
+    let outer = begin();
+    let result = work();
+    (result, end(outer))
+}
+
+/// As [`apart`]; the running production takes what was observed.
+pub fn within<T>(work: impl FnOnce() -> T) -> (T, Label) {
+    let (result, label) = apart(work);
+    take(label);
+    (result, label)
+}
+
+/// Begins a production, of the running instance, and gives the one around it.
+pub fn begin() -> Production {
+    Production::begin(Production::current().stamp())
+}
+
+/// Begins a production outside all instances and gives the one around it.
+pub fn begin_outside() -> Production {
+    Production::begin(Stamp::NONE)
+}
+
+/// Ends the running production and says what it observed.
+pub fn end(outer: Production) -> Label {
+    Production::end(outer).label()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firn_host::{AbsPath, Durability, Question};
+
+    fn file(name: &str) -> Observation {
+        let path = AbsPath::new(format!("/labels/{name}").as_bytes()).expect("no NUL");
+        Observation::new(Question::File(path), Observation::digest_bytes(None), Durability::Medium)
+    }
+
+    fn names(label: Label) -> Vec<String> {
+        let shown = |seen: Observation| seen.question.path().map(|path| String::from_utf8_lossy(path.base_name().unwrap()).into_owned());
+        let mut names: Vec<String> = sets().members(SetId::of_label(label)).into_iter().filter_map(shown).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_production_has_what_it_observed_and_what_it_took_and_no_more() {
+        let ((inner, two), outer) = apart(|| {
+            observe(&file("a"), true);
+            let ((), inner) = apart(|| {
+                ["b", "c", "b", "d"].iter().for_each(|name| observe(&file(name), true));
+            });
+            // Not taken: whoever forgets what an inner production observed knows too little; here it is not used.
+            let ((), two) = within(|| ["e", "f"].iter().for_each(|name| observe(&file(name), true)));
+            (inner, two)
+        });
+        assert_eq!(names(inner), ["b", "c", "d"]);
+        assert_eq!(names(two), ["e", "f"]);
+        assert_eq!(names(outer), ["a", "e", "f"]);
+        assert_eq!(so_far(), 0);
+    }
+
+    #[test]
+    fn very_many_labels_are_one_in_the_end() {
+        let all: Vec<String> = (0..1000).map(|i| format!("many{i:04}")).collect();
+        let ((), label) = apart(|| all.iter().chain(&all).for_each(|name| observe(&file(name), true)));
+        assert_eq!(names(label), all);
+        let ((), again) = apart(|| all.iter().rev().for_each(|name| observe(&file(name), true)));
+        assert_eq!(again, label);
+        let ((), with_more) = apart(|| {
+            take(label);
+            observe(&file("many0007"), true);
+        });
+        assert_eq!(with_more, label);
+    }
+}
