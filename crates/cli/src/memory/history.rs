@@ -88,10 +88,11 @@ impl Memory {
         self.pending(Key::new(asked, &lock(&self.roles)), None)
     }
 
-    /// Everything that was observed for the question that was evaluated last, as far as that got.
+    /// Everything that was observed for the question that was evaluated last, as far as that got, and by this thread besides.
     pub fn observed(&self) -> Vec<Observation> {
         let last = SetId::of_label(self.last.load(Ordering::Relaxed));
         let sets = labels::sets();
-        sets.essentials(sets.without(sets.union(last, *lock(&self.base)), ObservationId::PRINTED))
+        let all = sets.join(&[], &[last, *lock(&self.base), SetId::of_label(labels::so_far())]);
+        sets.essentials(sets.without(all, ObservationId::PRINTED))
     }
 }

@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::settings;
 use firn_eval::{PrintOptions, try_print_value};
 use firn_host::{Observation, RealHost, RealWorld};
-use firn_memo::kept::{Entry, Roles};
+use firn_memo::kept::{Entry, Roles, labels};
 use std::sync::Arc;
 
 impl Repl<'_> {
@@ -36,6 +36,7 @@ impl Repl<'_> {
     /// Evaluates all of the expression in the session at hand; what was observed meanwhile.
     fn look(&mut self, text: &str, earlier: &Scope) -> Result<(Vec<Observation>, Roles), Failure> {
         let last = self.last;
+        labels::let_go();
         for loaded in self.loaded.clone() {
             self.load(&loaded)?;
         }
