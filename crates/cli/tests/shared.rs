@@ -75,27 +75,26 @@ impl World {
 
     fn machine(&self, name: &str) -> Machine {
         let root = self.dir.path().join(name);
-        for part in ["home", "cache", "src"] {
-            std::fs::create_dir_all(root.join(part)).unwrap();
+        // Checkouts have other names on other machines, too.
+        let src = root.join(if name.contains('/') { "checkout" } else { "src" });
+        for part in [&root.join("home"), &root.join("cache"), &src] {
+            std::fs::create_dir_all(part).unwrap();
         }
-        Machine { root, key: self.key(), public: self.public.clone() }
+        Machine { root, src, key: self.key(), public: self.public.clone() }
     }
 }
 
 /// A machine.
 struct Machine {
     root: PathBuf,
+    src: PathBuf,
     key: PathBuf,
     public: String,
 }
 
 impl Machine {
-    fn src(&self) -> PathBuf {
-        self.root.join("src")
-    }
-
     fn write(&self, name: &str, text: &str) {
-        let path = self.src().join(name);
+        let path = self.src.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
@@ -106,7 +105,7 @@ impl Machine {
         command.env("FIRN_CACHE_DIR", self.root.join("cache")).env("FIRN_MEMO", memo).env("FIRN_MEMO_LEAST", "0");
         command.env("FIRN_REMOTE", remote).env("FIRN_PUBLIC_KEYS", &self.public);
         command.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test");
-        command.current_dir(self.src()).stdin(Stdio::null());
+        command.current_dir(&self.src).stdin(Stdio::null());
         command
     }
 
