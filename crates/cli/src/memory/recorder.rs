@@ -1,0 +1,83 @@
+//! `Recorder`: hears at the host's door what a run observes, and where it sees a tree to lie (`crates/eval/src/places.rs`).
+
+use super::lock;
+use firn_host::{AbsPath, Digest, Durability, Observation, Question, Sink};
+use firn_memo::kept::{digest_location, labels};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// Labels what runs with what is observed, on whatever thread.
+#[derive(Default)]
+pub(super) struct Recorder {
+    /// The trees that may lie elsewhere on another day or machine, by role.
+    pub(super) trees: RwLock<Vec<(String, AbsPath)>>,
+    /// Paths outside all trees that were written in full.
+    pub(super) in_full: Mutex<HashSet<Vec<u8>>>,
+}
+
+impl Sink for Recorder {
+    fn observe(&self, observation: Observation) {
+        labels::observe(&observation, false);
+    }
+
+    fn observe_read(&self, observation: Observation) {
+        labels::observe(&observation, true);
+    }
+
+    fn seen_at(&self, path: &[u8]) {
+        let trees = self.trees.read().unwrap_or_else(PoisonError::into_inner);
+        match Recorder::tree_of(&trees, path) {
+            Some(index) => self.observe(place(&trees[index])),
+            None => _ = lock(&self.in_full).insert(path.to_vec()),
+        }
+    }
+
+    fn related(&self, one: &[u8], other: &[u8]) {
+        let trees = self.trees.read().unwrap_or_else(PoisonError::into_inner);
+        let found = [one, other].map(|path| Recorder::tree_of(&trees, path));
+        if found[0] != found[1] {
+            found.into_iter().flatten().for_each(|index| self.observe(place(&trees[index])));
+        }
+    }
+}
+
+/// The recorder as one that listens at the door.
+pub(super) struct Listener(pub(super) Arc<Recorder>);
+
+impl Sink for Listener {
+    fn observe(&self, observation: Observation) {
+        self.0.observe(observation);
+    }
+
+    fn observe_read(&self, observation: Observation) {
+        self.0.observe_read(observation);
+    }
+
+    fn seen_at(&self, path: &[u8]) {
+        self.0.seen_at(path);
+    }
+
+    fn related(&self, one: &[u8], other: &[u8]) {
+        self.0.related(one, other);
+    }
+}
+
+/// Where a tree lies.
+pub(super) fn place((role, tree): &(String, AbsPath)) -> Observation {
+    Observation::new(Question::Location(role.as_bytes().into()), digest_location(tree.as_bytes()), Durability::Medium)
+}
+
+impl Recorder {
+    /// The innermost tree that a path lies in.
+    fn tree_of(trees: &[(String, AbsPath)], path: &[u8]) -> Option<usize> {
+        let within = |tree: &[u8]| path.strip_prefix(tree).is_some_and(|rest| matches!(rest, [] | [b'/', ..]));
+        let holding = trees.iter().enumerate().filter(|(_, (_, tree))| within(tree.as_bytes()));
+        holding.max_by_key(|(_, (_, tree))| tree.as_bytes().len()).map(|(index, _)| index)
+    }
+
+    /// Where the trees lie, by role.
+    pub(super) fn places(&self) -> Vec<(String, Digest)> {
+        let trees = self.trees.read().unwrap_or_else(PoisonError::into_inner);
+        trees.iter().map(|(role, tree)| (role.clone(), digest_location(tree.as_bytes()))).collect()
+    }
+}
