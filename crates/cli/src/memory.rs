@@ -403,6 +403,12 @@ impl Memory {
         lock(&self.counts).kept += 1;
     }
 
+    /// What this thread evaluates has seen where every tree lies: an error names files.
+    pub fn see_places(&self) {
+        let trees = self.recorder.trees.read().unwrap_or_else(PoisonError::into_inner);
+        trees.iter().for_each(|tree| self.recorder.observe(place(tree)));
+    }
+
     /// Everything that a question rests on, as bytes.
     fn encoded(&self, observed: SetId, trees: &[(String, AbsPath)], roles: &Roles, log: &[u8]) -> Result<Encoded, NotStorable> {
         let sets = labels::sets();

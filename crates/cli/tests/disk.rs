@@ -208,6 +208,23 @@ fn jobs_after_random_edits_are_those_of_a_fresh_run() {
 }
 
 #[test]
+fn failures_of_jobs_name_the_files_where_they_lie_now() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let cache = scratch.path().join("cache");
+    let broken = "throw \"broken\"; recurseForDerivations = true; k = derivation { name = \"k\"; system = \"s\"; builder = \"b\"; }";
+    let here = Project::plain(&scratch.path().join("here"), broken);
+    let lines = |output: Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    let first = lines(ask_jobs(&cache, "disk", 1, &here));
+    assert!(first.contains("/here/default.nix"), "{first}");
+    assert_eq!(lines(ask_jobs(&cache, "disk", 1, &here)), first);
+    std::fs::rename(here.path(), scratch.path().join("there")).expect("renamed");
+    let there = Project::plain(&scratch.path().join("there"), broken);
+    let moved = lines(ask_jobs(&cache, "disk", 1, &there));
+    assert!(moved.contains("/there/default.nix"), "{moved}");
+    assert_eq!(moved, lines(ask_jobs(&cache, "off", 1, &there)));
+}
+
+#[test]
 fn edits_that_try_to_go_unnoticed_are_noticed() {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     let cache = scratch.path().join("cache");

@@ -75,6 +75,9 @@ impl<'a> Remembered<'a> {
             Recalled::Unknown(pending) => pending,
         };
         let (outcome, error) = job::evaluate(machine, task, path, cell);
+        if error.is_some() {
+            self.memory.see_places();
+        }
         if let Some(parts) = write(&outcome, error.as_deref(), task) {
             let drv = match &outcome {
                 Outcome::Job(line) => line.get("drvPath").and_then(Tree::as_text),
