@@ -172,7 +172,8 @@ impl<'a> Run<'a> {
         if workers > 1 {
             firn_value::single_threaded(false);
         }
-        let limit = self.typed.memory.unwrap_or(MEMORY).saturating_mul(workers as u64);
+        // A job that has begun is finished: the run goes on elsewhere while there is still room for one.
+        let limit = self.typed.memory.unwrap_or(MEMORY).saturating_mul(workers as u64) / 10 * 9;
         let (send, receive) = mpsc::channel();
         let shared = Arc::clone(&self.session.machine.shared);
         // The queue is read by the workers while the rest of the run is this thread's.
