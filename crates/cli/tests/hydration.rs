@@ -6,6 +6,8 @@
 
 #[path = "harness/mod.rs"]
 mod harness;
+#[path = "hydration/cache_status.rs"]
+mod cache_status;
 #[path = "hydration/scratch.rs"]
 mod scratch;
 

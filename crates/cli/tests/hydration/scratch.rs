@@ -128,6 +128,10 @@ impl Scratch {
         }
     }
 
+    pub fn has_daemon(&self) -> bool {
+        self.daemon.is_some()
+    }
+
     /// Has the real Nix look at everything in the store.
     pub fn verify(&self) {
         let said = self.nix("nix-store", &["--verify", "--check-contents"]).errors();

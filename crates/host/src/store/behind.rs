@@ -62,9 +62,7 @@ pub(super) trait Backend: Send + Sync {
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>>;
     fn add_root(&self, path: &StorePath, root: &AbsPath) -> Result<()>;
     /// See [`Store::missing`].
-    fn missing(&self, _objects: &[StorePath], _outputs: &[Built]) -> Result<Option<Missing>> {
-        Ok(None)
-    }
+    fn missing(&self, objects: &[StorePath], outputs: &[Built]) -> Result<Option<Missing>>;
     fn close(&self) {}
 }
 

@@ -11,7 +11,7 @@ mod restore;
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use firn_store::content_address::{ContentAddress, Method};
 use firn_store::context::Built;
@@ -25,7 +25,7 @@ use firn_store::{Error, ErrorKind, Result};
 use super::behind::{Backend, Content, Item};
 use super::daemon::Daemon;
 use super::reference::Places;
-use super::{Source, SourceError, StoreSettings, roots};
+use super::{Missing, Source, SourceError, StoreSettings, roots};
 use crate::{AbsPath, Errno, Host};
 use database::{Database, Registration, SCHEMA};
 use locks::{PathLocks, TempRoots};
@@ -40,6 +40,8 @@ pub(super) struct Local {
     roots: Mutex<TempRoots>,
     /// The builder, once it was needed.
     builder: Mutex<Option<Daemon>>,
+    /// The user was told that there is none to ask about caches.
+    knows_no_caches: Once,
     /// Its lock says that the schema stays as it is.
     _schema: File,
 }
@@ -76,7 +78,7 @@ impl Local {
             std::fs::write(name.as_path(), SCHEMA.to_string()).map_err(|e| refused("writing to", name.as_path(), e))?;
         }
         let roots = Mutex::new(TempRoots::open(&places.state, places.dir.clone())?);
-        Ok(Local { places, settings, database, roots, builder: Mutex::default(), _schema: schema })
+        Ok(Local { places, settings, database, roots, builder: Mutex::default(), knows_no_caches: Once::new(), _schema: schema })
     }
 
     fn dir(&self) -> &StoreDir {
@@ -85,6 +87,16 @@ impl Local {
 
     fn lock_roots(&self) -> MutexGuard<'_, TempRoots> {
         self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the daemon that is run on this store, for what is wanted.
+    fn with_daemon<T>(&self, wanted: &[Built], ask: impl FnOnce(&Daemon) -> Result<T>) -> Result<T> {
+        let mut builder = self.builder.lock().unwrap_or_else(PoisonError::into_inner);
+        let daemon = match builder.take() {
+            Some(daemon) => daemon,
+            None => Daemon::spawn(&self.places, &self.settings, wanted)?,
+        };
+        ask(builder.insert(daemon))
     }
 
     /// Writes one object and says what to register.
@@ -120,7 +132,7 @@ impl Local {
         Ok(Registration { path: item.path.clone(), references, nar_hash, nar_size, address, outputs })
     }
 
-    fn missing<'a>(&self, items: impl Iterator<Item = &'a Item>) -> Result<Vec<&'a Item>> {
+    fn unregistered<'a>(&self, items: impl Iterator<Item = &'a Item>) -> Result<Vec<&'a Item>> {
         let mut missing = Vec::new();
         for item in items {
             if !self.database.is_valid(&item.path)? {
@@ -142,12 +154,12 @@ impl Backend for Local {
 
     fn write(&self, batch: &[Item]) -> Result<()> {
         self.lock_roots().add(batch.iter().map(|item| &item.path))?;
-        let missing = self.missing(batch.iter())?;
+        let missing = self.unregistered(batch.iter())?;
         let mut paths: Vec<&StorePath> = missing.iter().map(|item| &item.path).collect();
         paths.sort();
         let locks = PathLocks::lock(&self.places.real, paths.into_iter())?;
         // Others may have written some while we waited for the locks.
-        let missing = self.missing(missing.into_iter())?;
+        let missing = self.unregistered(missing.into_iter())?;
         let mut registrations = Vec::with_capacity(missing.len());
         for item in missing {
             registrations.push(self.write_one(item)?);
@@ -160,11 +172,19 @@ impl Backend for Local {
     }
 
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {
-        let mut builder = self.builder.lock().unwrap_or_else(PoisonError::into_inner);
-        if builder.is_none() {
-            *builder = Some(Daemon::spawn(&self.places, &self.settings, wanted)?);
-        }
-        builder.as_ref().map_or(Ok(Vec::new()), |daemon| daemon.build(wanted))
+        self.with_daemon(wanted, |daemon| daemon.build(wanted))
+    }
+
+    /// Which caches there are and what is in them only a daemon knows.
+    fn missing(&self, objects: &[StorePath], outputs: &[Built]) -> Result<Option<Missing>> {
+        let asked = self.with_daemon(outputs, |daemon| Ok(daemon.missing(objects, outputs)));
+        asked.unwrap_or_else(|unstarted| {
+            self.knows_no_caches.call_once(|| {
+                let parts: [&[u8]; 2] = [b"warning: nothing is known of caches, only of the store itself: ", unstarted.message()];
+                (self.settings.log)(&parts.concat());
+            });
+            Ok(None)
+        })
     }
 
     fn add_root(&self, path: &StorePath, root: &AbsPath) -> Result<()> {

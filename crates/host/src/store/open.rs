@@ -16,7 +16,7 @@ use super::behind::{Backend, Behind, Item};
 use super::daemon::Daemon;
 use super::local::Local;
 use super::reference::{Kind, Places, StoreReference, bad_path};
-use super::{EvalOnly, Store};
+use super::{EvalOnly, Missing, Store};
 use crate::{AbsPath, Host};
 
 /// Takes lines for the user: what builds print, what the daemon says.
@@ -165,6 +165,10 @@ impl Backend for Unopened {
 
     fn add_root(&self, path: &StorePath, root: &AbsPath) -> Result<()> {
         self.backend()?.add_root(path, root)
+    }
+
+    fn missing(&self, objects: &[StorePath], outputs: &[Built]) -> Result<Option<Missing>> {
+        self.backend()?.missing(objects, outputs)
     }
 
     fn close(&self) {
