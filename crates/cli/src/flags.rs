@@ -60,6 +60,8 @@ pub struct Flags {
     pub refresh: bool,
     /// Where everything that evaluation sees of the outside is noted, fetched trees included, for people who want to know.
     pub recording: Option<std::sync::Arc<std::sync::Mutex<Vec<firn_host::Observation>>>>,
+    /// The command may load its files again, and wants to know whether it must.
+    pub reloads: bool,
     /// What `firn profile` wants to know of the command.
     pub profile: Option<crate::profile::Request>,
     /// `--override-flake`.

@@ -10,12 +10,15 @@ use crate::stores::{self, Opened};
 use firn_eval::{Ahead, Machine, Shared};
 use firn_host::fetch::Fetcher;
 use firn_host::{
-    AbsPath, EntrySource, Found, Host, HostError, Mode, Mounted, Observation, PseudoUrl, RealHost, RealWorld, Recording, Restricted, Store,
+    AbsPath, EntrySource, Found, Host, HostError, Mode, Mounted, Observation, PseudoUrl, RealHost, RealWorld, RecordedStore, Recording,
+    Restricted, Sink, Store,
 };
 use firn_source::{Origin, Pos, SourceFile, Symbol};
+use firn_store::store_dir::StoreDir;
 use firn_value::{Attrs, AttrsBuilder, Context, Thunk, Value};
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A machine and what the command line said about it.
@@ -38,6 +41,20 @@ pub struct Session {
     world: Arc<RealHost>,
     /// What the user wants to know of where the time went.
     pub profile: Option<crate::profile::Request>,
+    /// Set once evaluation has seen or said what asking the world's files again does not tell: a fetched tree, an object of
+    /// the store, a message. Only sessions that may be gone on with later ([`Flags::reloads`]) note the first two.
+    pub beyond: Arc<AtomicBool>,
+    /// The store as it was opened, unwatched.
+    opened: Arc<dyn Store>,
+}
+
+/// What a session takes over from one that has ended.
+#[derive(Default)]
+pub struct Earlier<'a> {
+    /// The store: what values of that session name is in there.
+    pub store: Option<Arc<dyn Store>>,
+    /// Global variables and code, where that is possible.
+    pub code: Option<&'a Shared>,
 }
 
 /// A host that refuses; builtins that make store paths find it among the machine's extensions and allow them.
@@ -66,19 +83,20 @@ impl EntrySource for Entries<'_> {
 impl Session {
     /// Makes the machine.
     pub fn start(host: &Arc<RealHost>, flags: &Flags, resolved: Resolved, log: &Arc<Log>) -> Result<Session, Failure> {
-        Session::start_with(host, flags, resolved, log, None)
+        Session::start_with(host, flags, resolved, log, Earlier::default())
     }
 
-    /// As [`Session::start`], with the store of an earlier session: what values of that one name is in there.
+    /// As [`Session::start`], after an earlier session.
     pub fn start_with(
         world: &Arc<RealHost>,
         flags: &Flags,
         mut resolved: Resolved,
         log: &Arc<Log>,
-        store: Option<Arc<dyn Store>>,
+        earlier: Earlier<'_>,
     ) -> Result<Session, Failure> {
         log.set_full_traces(resolved.eval.show_trace);
-        let Opened { store, host } = stores::open(world, &mut resolved, flags.verbosity, log, store)?;
+        let Opened { store, host } = stores::open(world, &mut resolved, flags.verbosity, log, earlier.store)?;
+        let (opened, beyond) = (store.clone(), Arc::new(AtomicBool::new(false)));
         // Fetched trees are seen at their store paths, whether or not a store has them.
         let bare = host.clone();
         let host: Arc<dyn Host> = Arc::new(Mounted::new(host));
@@ -92,6 +110,14 @@ impl Session {
                 fetcher = fetcher.observed_by(watched.sink);
                 (watched.host, watched.store, Some(watched.memory))
             }
+            None if flags.reloads => {
+                let seen = beyond.clone();
+                let sink: Arc<dyn Sink> = Arc::new(move |_: Observation| seen.store(true, Ordering::Relaxed));
+                fetcher = fetcher.observed_by(sink.clone());
+                let dir = StoreDir::new(resolved.eval.store_dir.as_bytes()).map_err(stores::failed)?;
+                let store: Arc<dyn Store> = Arc::new(RecordedStore::new(store, dir, sink));
+                (host, store, None)
+            }
             None => (host, store, None),
         };
         let fence = fenced(&host, &resolved, log)?;
@@ -101,8 +127,11 @@ impl Session {
         };
         let mut shared = Shared::new(resolved.eval.clone(), seen);
         shared.labels = memory.is_some();
-        let sink = log.clone();
-        shared.log = Mutex::new(Box::new(move |text| sink.write(text)));
+        let (sink, said) = (log.clone(), beyond.clone());
+        shared.log = Mutex::new(Box::new(move |text| {
+            said.store(true, Ordering::Relaxed);
+            sink.write(text);
+        }));
         if let Some(fence) = fence {
             shared.extensions.set(fence);
         }
@@ -111,6 +140,9 @@ impl Session {
         firn_flake::attach(&mut shared);
         firn_builtins::attach(&shared, store.clone());
         firn_builtins::attach_fetcher(&shared, Arc::new(fetcher));
+        if flags.reloads && !earlier.code.is_some_and(|code| shared.take_over(code)) {
+            shared.keep_code();
+        }
         let mut machine = Machine::new(Arc::new(shared));
         let profile = flags.profile.clone().or_else(|| resolved.profile.clone());
         let counts = counts_calls(&**world);
@@ -124,10 +156,15 @@ impl Session {
         let asked_arguments = BTreeMap::new();
         let arguments = empty();
         let mut session =
-            Session { machine, resolved, store, arguments, asked_arguments, memory, verbosity, world, profile };
+            Session { machine, resolved, store, arguments, asked_arguments, memory, verbosity, world, profile, beyond, opened };
         (session.arguments, session.asked_arguments) = session.automatic_arguments(flags)?;
         crate::lock_flags::override_flakes(&session, &flags.override_flakes)?;
         Ok(session)
+    }
+
+    /// What a session after this one may take over.
+    pub fn ended(&self) -> Earlier<'_> {
+        Earlier { store: Some(self.opened.clone()), code: Some(&self.machine.shared) }
     }
 
     /// Lets other threads evaluate ahead of the machine where `--cores` asks for more than one.
@@ -222,6 +259,12 @@ impl Session {
         if let Some(memory) = &self.memory {
             memory.finish();
         }
+    }
+
+    /// The value of the expression in a file (a directory stands for its `default.nix`).
+    pub fn evaluate_file(&self, path: &AbsPath) -> Result<Value, Failure> {
+        let path = self.machine.host().resolve_expr_path(path).map_err(|error| self.machine.host_error(error))?;
+        Ok(self.machine.run_program(self.machine.load(&path, &[])?, &[])?)
     }
 
     /// The value of a registered expression.

@@ -85,7 +85,7 @@ fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<
         ("nrPrimOpCalls", number("primop_calls")),
         ("nrThunks", number("thunks")),
         ("time", object(vec![("cpu", Tree::Float(cpu))])),
-        ("firn", object(vec![("derivations", number("derivations")), ("time", phases)])),
+        ("firn", object(vec![("derivations", number("derivations")), ("parsed", number("parsed")), ("time", phases)])),
     ];
     let on_disk = memory.map(|memory| ("disk", disk(&memory.outcome())));
     let remotes = memory.and_then(Memory::shared).map(|counts| ("shared", shared(&counts)));

@@ -23,6 +23,10 @@ struct Terminal {
 
 impl Terminal {
     fn start(home: &Path) -> Terminal {
+        Terminal::start_with(home, &[])
+    }
+
+    fn start_with(home: &Path, environment: &[(&str, &str)]) -> Terminal {
         let pty = unix::pty::openpty(None, None).expect("a pty");
         let master = File::from(pty.master);
         let copy = || Stdio::from(pty.slave.try_clone().expect("another end of the pty"));
@@ -30,6 +34,7 @@ impl Terminal {
         let mut command = Command::new("env");
         command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_firn"), "repl"]).current_dir(home).env_clear().env("HOME", home).env("TERM", "xterm").env("NO_COLOR", "1");
         command.env("NIX_CONF_DIR", "/nonexistent").env("NIX_REMOTE", "dummy://");
+        command.envs(environment.iter().copied());
         command.stdin(copy()).stdout(copy()).stderr(copy());
         let child = command.spawn().expect("firn starts");
         drop(pty.slave);
@@ -172,4 +177,115 @@ fn an_interruption_leads_back_to_the_prompt() {
     }
     terminal.keys("\x04");
     assert_eq!(terminal.child.wait().expect("it ends").code(), Some(0));
+}
+
+/// Files that import each other: `top` takes a function and a set, and `far` is not looked at before it is asked for.
+fn write_files(dir: &Path) {
+    let files = [
+        ("top.nix", "let f = import ./f.nix; in { sum = f (import ./data.nix).n; far = import ./far.nix; names = builtins.attrNames (builtins.readDir ./more); }"),
+        ("f.nix", "n: n + (import ./far.nix)"),
+        ("data.nix", "{ n = 1; }"),
+        ("far.nix", "100"),
+    ];
+    std::fs::create_dir_all(dir.join("more")).expect("a directory");
+    for (name, text) in files {
+        std::fs::write(dir.join(name), text).expect("written");
+    }
+    // Files that were written a moment ago may have been written again since: nobody could tell by their times.
+    std::thread::sleep(Duration::from_millis(3100));
+}
+
+/// Runs a conversation to its end; how many texts the last session parsed and how many files it evaluated.
+fn counted(dir: &Path, talk: impl FnOnce(&mut Terminal)) -> (u64, u64) {
+    let statistics = dir.join("statistics");
+    let shown = statistics.to_str().expect("a name");
+    let mut terminal = Terminal::start_with(dir, &[("NIX_SHOW_STATS", "1"), ("NIX_SHOW_STATS_PATH", shown)]);
+    terminal.expect("firn> ");
+    talk(&mut terminal);
+    terminal.keys("\x04");
+    assert!(terminal.child.wait().expect("firn ends").success());
+    let text = std::fs::read_to_string(&statistics).expect("statistics");
+    let number = |name: &str| {
+        let rest = text.split(&format!("\"{name}\": ")).nth(1).unwrap_or_else(|| panic!("no {name} in {text}"));
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().expect("a number")
+    };
+    (number("parsed"), number("nrFiles"))
+}
+
+#[test]
+fn loading_again_does_not_repeat_what_has_not_changed() {
+    let scratch = Scratch(std::env::temp_dir().join(format!("firn-repl-reload-{}", std::process::id())));
+    let dir = &scratch.0;
+    std::fs::create_dir_all(dir).expect("a scratch directory");
+    write_files(dir);
+    let load = |terminal: &mut Terminal| {
+        terminal.ask(":l ./top.nix", "Added 3 variables.");
+        terminal.ask("sum", "101");
+    };
+    // Three files are imported by the one that is loaded.
+    assert_eq!(counted(dir, load), (4, 3));
+    // Nothing changes: nothing is parsed or evaluated again, however it is loaded, and variables are forgotten as ever.
+    let nothing = counted(dir, |terminal| {
+        load(terminal);
+        terminal.ask("own = sum", "");
+        terminal.ask(":r", "Added 3 variables.");
+        terminal.ask("own", "undefined variable 'own'");
+    });
+    assert_eq!(nothing, (4, 3));
+    let again = counted(dir, |terminal| {
+        for _ in 0..3 {
+            load(terminal);
+            terminal.ask(":r", "Added 3 variables.");
+            terminal.ask("sum", "101");
+        }
+    });
+    assert_eq!(again, (4, 3));
+    // One file changes: it is parsed, all are evaluated.
+    let edited = counted(dir, |terminal| {
+        load(terminal);
+        std::fs::write(dir.join("far.nix"), "200").expect("written");
+        terminal.ask(":r", "Added 3 variables.");
+        terminal.ask("sum", "201");
+        terminal.ask("far", "200");
+    });
+    assert_eq!(edited, (1, 3));
+    // So do a listing, and a file that is written with the same text again.
+    let listed = counted(dir, |terminal| {
+        terminal.ask(":l ./top.nix", "Added 3 variables.");
+        terminal.ask("sum", "201");
+        terminal.ask("names", "[ ]");
+        std::fs::write(dir.join("more/one"), "").expect("written");
+        std::fs::write(dir.join("data.nix"), "{ n = 1; }").expect("written");
+        terminal.ask(":r", "Added 3 variables.");
+        terminal.ask("names", "\"one\"");
+        terminal.ask("sum", "201");
+    });
+    assert_eq!(listed, (0, 3));
+}
+
+#[test]
+fn what_was_said_and_what_failed_is_said_again() {
+    let scratch = Scratch(std::env::temp_dir().join(format!("firn-repl-said-{}", std::process::id())));
+    let dir = &scratch.0;
+    std::fs::create_dir_all(dir).expect("a scratch directory");
+    write_files(dir);
+    std::fs::write(dir.join("top.nix"), "{ loud = builtins.trace \"it speaks\" 1; bad = throw \"it fails\"; quiet = 2; here = import ./later.nix; }").expect("written");
+    std::thread::sleep(Duration::from_millis(3100));
+    let mut terminal = Terminal::start(dir);
+    terminal.expect("firn> ");
+    terminal.ask(":l ./top.nix", "Added 4 variables.");
+    for _ in 0..2 {
+        terminal.ask("loud", "trace: it speaks");
+        terminal.ask(":r", "Added 4 variables.");
+    }
+    for _ in 0..2 {
+        terminal.ask("bad", "it fails");
+        terminal.ask(":r", "Added 4 variables.");
+    }
+    terminal.ask("here", "later.nix");
+    std::fs::write(dir.join("later.nix"), "\"there now\"").expect("written");
+    terminal.ask(":r", "Added 4 variables.");
+    terminal.ask("here", "there now");
+    terminal.keys("\x04");
+    assert!(terminal.child.wait().expect("firn ends").success());
 }

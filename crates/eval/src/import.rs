@@ -103,28 +103,59 @@ impl Machine {
 
     /// Parses and lowers a file.
     pub fn load(&self, path: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        let (file, base) = self.source(path)?;
-        self.compile(file, &base, scope)
+        let Some(kept) = self.kept_code().filter(|_| scope.is_empty()) else {
+            let (file, base) = self.source(path)?;
+            return self.compile(file, &base, scope);
+        };
+        let (real, content) = self.read_source(path)?;
+        let digest = content.digest();
+        if let Some(program) = kept.find(path, digest) {
+            return Ok(program);
+        }
+        let (file, base) = self.register(path, real, content);
+        let (program, is_quiet) = self.compile_once(file, &base, scope)?;
+        if is_quiet {
+            kept.keep(path, digest, program);
+        }
+        Ok(program)
     }
 
     /// Registers the text of a file, and the directory that its relative paths start from.
     ///
     /// NIX: links are followed for the bytes only; relative paths and positions go by the path as imported.
     pub fn source(&self, path: &AbsPath) -> Result<(&'static SourceFile, AbsPath)> {
+        let (real, content) = self.read_source(path)?;
+        Ok(self.register(path, real, content))
+    }
+
+    /// The bytes that a path means, and where they lie.
+    fn read_source(&self, path: &AbsPath) -> Result<(AbsPath, FileContent)> {
         let real = self.host().resolve_symlinks(path, Follow::Full).map_err(|e| self.host_error(e))?;
         let content = self.host().read_once(&real).map_err(|e| self.host_error(e))?;
+        Ok((real, content))
+    }
+
+    fn register(&self, path: &AbsPath, real: AbsPath, content: FileContent) -> (&'static SourceFile, AbsPath) {
         let host = self.shared.host.clone();
         let reread = move || host.read_once(&real).ok().map(FileContent::into_bytes);
         let origin = Origin::File(path.as_bytes().to_vec());
         let file = SourceFile::register_file(origin, content.into_bytes(), Box::new(reread));
-        Ok((file, path.parent().unwrap_or_else(AbsPath::root)))
+        (file, path.parent().unwrap_or_else(AbsPath::root))
     }
 
     /// Parses and lowers a registered text; relative paths in it are relative to `base`.
     pub fn compile(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        let program = self.lowered(self.parse(file, base)?, scope);
+        self.compile_once(file, base, scope).map(|(program, _)| program)
+    }
+
+    /// The code, and whether nothing was said about the text.
+    fn compile_once(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol]) -> Result<(&'static Program<Value>, bool)> {
+        Stats::bump(&self.stats.parsed);
+        let ast = self.parse(file, base)?;
+        let is_quiet = ast.warnings().is_empty();
+        let program = self.lowered(ast, scope);
         file.release();
-        program
+        Ok((program?, is_quiet))
     }
 
     /// Fails if a name in the text has no meaning.

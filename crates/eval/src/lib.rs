@@ -9,6 +9,7 @@ mod attr_path;
 mod attrs;
 mod auto_call;
 mod call;
+mod code;
 mod coerce;
 mod cycle;
 mod context;

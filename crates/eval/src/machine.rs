@@ -54,6 +54,8 @@ pub struct Shared {
     pub(crate) files: Mutex<HashMap<Vec<u8>, Imported>>,
     /// Resolved paths of imports by path as asked.
     pub(crate) resolved: Mutex<HashMap<Vec<u8>, (Arc<[u8]>, Label)>>,
+    /// Code that a later evaluation may take over, if any may.
+    pub(crate) code: Option<Arc<crate::code::KeptCode>>,
     /// Where `trace`, warnings and the like go.
     pub log: Mutex<Box<dyn FnMut(&[u8]) + Send>>,
     /// State that builtins keep, by type.
@@ -175,6 +177,7 @@ impl Shared {
             globals: SymbolMap::default(),
             files: Mutex::default(),
             resolved: Mutex::default(),
+            code: None,
             log: Mutex::new(Box::new(|text| {
                 use std::io::Write;
                 // A closed standard error is no reason to fail an evaluation.

@@ -1,7 +1,7 @@
 //! Settings that change what evaluation means.
 
 /// Experimental features that evaluation knows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Flakes: `getFlake` and friends.
     pub flakes: bool,
@@ -26,7 +26,7 @@ pub struct Features {
 }
 
 /// Settings of an evaluation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Most nested calls.
     pub max_call_depth: u32,

@@ -41,6 +41,8 @@ stats! {
     list_concats,
     /// Files evaluated.
     files,
+    /// Texts parsed and lowered.
+    parsed,
     /// Nanoseconds spent parsing.
     parse_time,
     /// Nanoseconds spent lowering.

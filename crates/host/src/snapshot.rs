@@ -83,6 +83,33 @@ impl<W: World> Snapshot<W> {
         self.home.get().and_then(|home| home.warning.as_deref())
     }
 
+    /// Whether the world still answers everything as it did, for a view of it that began at `since`. What was changed
+    /// shortly before that or later counts as changed again: its state may be the same for two contents. So does what
+    /// could not be seen. The environment, home and current directory of the process are taken to stay.
+    pub fn still_holds(&self, since: i64) -> bool {
+        let holds = |(path, node): (&AbsPath, &Arc<Node>)| {
+            let as_before = match node.stat.get() {
+                // Asked only where its links lead: every path on the way has a node of its own.
+                None => return true,
+                Some(Ok(before)) => self.world.stat(path).is_ok_and(|now| is_same(before.as_ref(), now.as_ref(), since)),
+                Some(Err(HostError::SymlinkOnTheWay(_))) => true,
+                Some(Err(_)) => false,
+            };
+            as_before && self.still_inside(path, node)
+        };
+        self.nodes.iter().all(|shard| shard.read().unwrap_or_else(PoisonError::into_inner).iter().all(holds))
+    }
+
+    fn still_inside(&self, path: &AbsPath, node: &Node) -> bool {
+        let Some(inside) = node.inside.get() else { return true };
+        let content = inside.content.get().is_none_or(Result::is_ok);
+        let listing = inside.listing.get().is_none_or(|before| {
+            let now = self.list_now(path, FileType::Directory);
+            matches!((before, now), (Ok(before), Ok(now)) if before.entries() == now.entries())
+        });
+        content && listing
+    }
+
     fn node(&self, path: &AbsPath) -> Arc<Node> {
         let hash = FxBuildHasher.hash_one(path) as usize;
         // The map inside uses the same hash's top and bottom bits; these lie between.
@@ -216,6 +243,16 @@ impl<W: World> Snapshot<W> {
             ListFault::Open(errno) => HostError::System(Action::OpenDirectory, path.clone(), errno),
             ListFault::Read(errno) => HostError::System(Action::ReadDirectory, path.clone(), errno),
         })
+    }
+}
+
+/// Whether what is at a path is what was there. Of a directory only that it is one: who listed it has the listing.
+fn is_same(before: Option<&Stat>, now: Option<&Stat>, since: i64) -> bool {
+    match (before, now) {
+        (None, None) => true,
+        (Some(before), Some(now)) if before.file_type == FileType::Directory => now.file_type == FileType::Directory,
+        (Some(before), Some(now)) => before == now && now.stamp.is_settled(since),
+        _ => false,
     }
 }
 

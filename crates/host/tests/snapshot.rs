@@ -42,6 +42,36 @@ fn edits_during_a_run_are_not_seen() {
     assert_eq!(second.5, 2);
 }
 
+/// Whoever has a view of the world can ask whether it is still the world's.
+#[test]
+fn a_view_knows_whether_it_still_holds() {
+    let edits: [(&str, fn(&MemoryWorld)); 8] = [
+        ("nothing", |_| ()),
+        ("what nobody asked for", |world| world.write("/unseen", "2")),
+        ("a file beside one that was read", |world| world.write("/d/beside", "2")),
+        ("a file", |world| world.write("/d/f", "two")),
+        ("a file that is gone", |world| world.remove("/d/f")),
+        ("one that appears", |world| world.write("/d/absent", "")),
+        ("a listing", |world| world.write("/listed/new", "")),
+        ("a link", |world| world.symlink("/d/l", "beside")),
+    ];
+    for (at, (what, edit)) in edits.into_iter().enumerate() {
+        let world = MemoryWorld::new();
+        world.write("/d/f", "one");
+        world.write("/listed/old", "");
+        world.symlink("/d/l", "f");
+        let host = MemoryHost::new(world.clone());
+        assert!(host.read_once(&path("/d/f")).is_ok() && host.read_dir(&path("/listed")).is_ok());
+        assert_eq!(host.path_exists(&path("/d/absent"), false), Ok(false));
+        assert!(host.resolve_symlinks(&path("/d/l"), firn_host::Follow::Full).is_ok());
+        edit(&world);
+        let later = 1_000_000;
+        assert_eq!(host.still_holds(later), at < 3, "{what}");
+        // All edits of this world are in one second: within two of it, anything may have been written again.
+        assert!(!host.still_holds(1), "{what}");
+    }
+}
+
 /// A file that vanishes between being seen and being read is missing, and stays so.
 #[test]
 fn vanished_file() {

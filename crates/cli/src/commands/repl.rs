@@ -1,8 +1,10 @@
 //! `firn repl`, which is `nix repl`: lines are evaluated as they are typed; [`scope`] holds what they define, [`complete`]
-//! what may be typed next, [`programs`] what others do, [`doc`] what `:doc` shows, [`why`] what `:why` does.
+//! what may be typed next, [`load`] what is loaded and loaded again, [`programs`] what others do, [`doc`] what `:doc` shows,
+//! [`why`] what `:why` does.
 
 mod complete;
 mod doc;
+mod load;
 mod programs;
 mod scope;
 mod why;
@@ -17,10 +19,9 @@ use crate::program::Invocation;
 use crate::session::Session;
 use crate::settings;
 use complete::Asked;
-use firn_builtins::fetch_error;
+use load::Loaded;
 use firn_eval::{OnError, PrintOptions, colored, show_type, try_print_value};
-use firn_flake::{FlakeRef, LockFlags, ParseOptions, call_flake, lock_flake};
-use firn_host::{Host, RealHost, RealWorld};
+use firn_host::Host;
 use firn_source::Pos;
 use firn_value::{Attrs, Value};
 use rustyline::error::ReadlineError;
@@ -30,7 +31,6 @@ use scope::{Line, Scope};
 use std::cell::RefCell;
 use std::io::{BufRead, IsTerminal};
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// Names shown when variables are added.
 const MOST_SHOWN: usize = 20;
@@ -75,15 +75,6 @@ struct Typed {
     named: Vec<Vec<u8>>,
 }
 
-/// Something whose attributes are in scope, to be loaded again by `:r`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Loaded {
-    File(String),
-    Flake(String),
-    /// `--file` or `--expr`, and an attribute path.
-    Named(Vec<u8>),
-}
-
 /// The state of a conversation.
 pub(super) struct Repl<'a> {
     invocation: &'a mut Invocation,
@@ -91,7 +82,11 @@ pub(super) struct Repl<'a> {
     typed: Typed,
     session: Session,
     scope: Scope,
-    loaded: Vec<Loaded>,
+    loaded: Vec<(Loaded, Option<Value>)>,
+    /// When the session began to look at files.
+    since: i64,
+    /// Something failed in this session, and failures are kept with the way to whoever met them first.
+    failed: bool,
     last: Option<Attrs>,
     show_trace: bool,
     /// Loading something says nothing.
@@ -107,6 +102,7 @@ enum Next {
 
 /// Runs the command.
 pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> Result<(), Failure> {
+    let since = load::now();
     let mut typed = Typed::default();
     while let Some(word) = words.next_word() {
         match word {
@@ -134,12 +130,19 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let log = invocation.log.clone();
     let resolved = settings::resolve(&*invocation.host, &flags, false, &|text| log.warn(text))?;
     let show_trace = resolved.eval.show_trace;
+    flags.reloads = true;
     let session = Session::start(&invocation.host, &flags, resolved, &invocation.log)?;
-    let mut repl =
-        Repl { invocation, flags, typed, session, scope: Scope::default(), loaded: Vec::new(), last: None, show_trace, quiet: false };
+    let scope = Scope::default();
+    let mut repl = Repl {
+        invocation, flags, typed, session, scope, loaded: Vec::new(), since, failed: false, last: None, show_trace, quiet: false,
+    };
     repl.greet();
     repl.load_named();
-    if std::io::stdin().is_terminal() { repl.converse() } else { repl.read_all() }
+    if std::io::stdin().is_terminal() {
+        return repl.converse();
+    }
+    repl.read_all()?;
+    repl.end()
 }
 
 impl<'a> Repl<'a> {
@@ -149,85 +152,6 @@ impl<'a> Repl<'a> {
             None => format!("firn {} (language of Nix {})", env!("CARGO_PKG_VERSION"), help::NIX_VERSION),
         };
         self.invocation.log.line(format!("{version}\nType :? for help.").as_bytes());
-    }
-
-    /// Loads what the command line names.
-    fn load_named(&mut self) {
-        let flakes = self.typed.file.is_none() && self.typed.expression.is_none();
-        let mut named = self.typed.named.clone();
-        if named.is_empty() && !flakes {
-            named.push(Vec::new());
-        }
-        for name in named {
-            let loaded = match flakes {
-                true => Loaded::Flake(String::from_utf8_lossy(&name).into_owned()),
-                false => Loaded::Named(name),
-            };
-            self.load_again(loaded);
-        }
-    }
-
-    /// Loads something, tells what goes wrong, and remembers it in any case.
-    fn load_again(&mut self, loaded: Loaded) {
-        let shown = match &loaded {
-            Loaded::File(path) => path.clone(),
-            Loaded::Flake(reference) => format!("flake '{reference}'"),
-            Loaded::Named(path) => format!("installable '{}'", String::from_utf8_lossy(path)),
-        };
-        self.invocation.log.line(format!("Loading {shown}...").as_bytes());
-        if let Err(failure) = self.load(&loaded) {
-            self.tell_failure(&failure);
-            self.remember(loaded);
-        }
-    }
-
-    fn load(&mut self, loaded: &Loaded) -> Result<(), Failure> {
-        let session = &self.session;
-        let machine = &session.machine;
-        let value = match loaded {
-            Loaded::File(path) => {
-                let source = session.file_expression(&session.file_argument(path.as_bytes())?)?;
-                machine.auto_call(session.arguments, session.evaluate(source)?)?
-            }
-            Loaded::Flake(reference) => self.flake(reference)?,
-            Loaded::Named(path) => {
-                let source = match (&self.typed.file, &self.typed.expression) {
-                    (Some(file), _) => session.file_expression(&session.file_argument(file)?)?,
-                    (None, text) => session.expression(text.as_deref().unwrap_or(b"{ }"))?,
-                };
-                let path: &[u8] = if path == b"." { b"" } else { path };
-                let root = session.evaluate(source)?;
-                let (cell, _) = machine.find_along(path, session.arguments, root)?;
-                machine.auto_call(session.arguments, cell)?
-            }
-        };
-        self.add(value)?;
-        self.remember(loaded.clone());
-        Ok(())
-    }
-
-    fn remember(&mut self, loaded: Loaded) {
-        self.loaded.retain(|earlier| *earlier != loaded);
-        self.loaded.push(loaded);
-    }
-
-    /// The outputs of a flake. NIX: its lock file is used and not written.
-    fn flake(&self, text: &str) -> Result<Value, Failure> {
-        if text.is_empty() {
-            let message = "cannot use ':load-flake' without a path specified. (Use '.' for the current working directory.)";
-            return Err(Failure::error(message));
-        }
-        let machine = &self.session.machine;
-        let fetcher = firn_builtins::fetcher(machine)?;
-        let here = self.session.here()?;
-        let options = ParseOptions { base: Some(&here), allow_missing: true, ..ParseOptions::default() };
-        let (reference, fragment) =
-            FlakeRef::parse_with_fragment(&fetcher, text, options).map_err(|e| Failure::Error(fetch_error(&e)))?;
-        let pure = machine.settings().pure_eval;
-        let flags = LockFlags { update: false, write: false, use_registries: !pure, ..LockFlags::default() };
-        let value = call_flake(machine, &lock_flake(machine, &reference, &flags)?)?;
-        let (cell, pos) = machine.find_along(fragment.as_bytes(), self.session.arguments, value)?;
-        Ok(machine.force(cell, pos)?)
     }
 
     /// Adds the attributes of a set to the scope.
@@ -257,27 +181,6 @@ impl<'a> Repl<'a> {
         Ok(())
     }
 
-    /// Sees files anew: what was read is forgotten, values that exist stay.
-    fn refresh(&mut self) -> Result<(), Failure> {
-        let host = Arc::new(RealHost::new(RealWorld));
-        let log = self.invocation.log.clone();
-        let mut resolved = settings::resolve(&*host, &self.flags, false, &|_| ())?;
-        resolved.eval.show_trace = self.show_trace;
-        let store = Some(self.session.store.clone());
-        self.session = Session::start_with(&host, &self.flags, resolved, &log, store)?;
-        self.invocation.host = host;
-        Ok(())
-    }
-
-    fn reload(&mut self) -> Result<(), Failure> {
-        self.refresh()?;
-        self.scope = Scope::default();
-        for loaded in std::mem::take(&mut self.loaded) {
-            self.load_again(loaded);
-        }
-        Ok(())
-    }
-
     /// The value of an expression that is complete.
     fn value(&self, text: &str) -> Result<Value, Failure> {
         let value = self.scope.evaluate(&self.session, text.as_bytes())?;
@@ -289,9 +192,12 @@ impl<'a> Repl<'a> {
         self.invocation.output.flush()
     }
 
-    fn tell_failure(&self, failure: &Failure) {
+    fn tell_failure(&mut self, failure: &Failure) {
         match failure {
-            Failure::Error(error) => self.invocation.log.say(&error.diagnostic()),
+            Failure::Error(error) => {
+                self.failed = true;
+                self.invocation.log.say(&error.diagnostic());
+            }
             Failure::Usage(message) => {
                 self.invocation.log.line(&[b"error: ", &message[..]].concat());
             }
@@ -339,10 +245,10 @@ impl<'a> Repl<'a> {
             ":?" | ":help" => self.tell(COMMANDS.trim_end())?,
             ":a" | ":add" => self.add(self.value(argument)?)?,
             ":l" | ":load" => {
-                self.refresh()?;
-                self.load(&Loaded::File(argument.to_owned()))?;
+                let kept = self.refresh()?;
+                self.load(&Loaded::File(argument.to_owned()), kept)?;
             }
-            ":lf" | ":load-flake" => self.load(&Loaded::Flake(argument.to_owned()))?,
+            ":lf" | ":load-flake" => self.load(&Loaded::Flake(argument.to_owned()), false)?,
             ":ll" | ":last-loaded" => self.show_last()?,
             ":r" | ":reload" => self.reload()?,
             ":e" | ":edit" => {
@@ -427,7 +333,7 @@ impl<'a> Repl<'a> {
     }
 
     /// Reads lines from what is no terminal.
-    fn read_all(mut self) -> Result<(), Failure> {
+    fn read_all(&mut self) -> Result<(), Failure> {
         interrupt::listen();
         let mut text = String::new();
         for line in std::io::stdin().lock().lines() {
@@ -495,7 +401,12 @@ impl<'a> Repl<'a> {
         if let Some(file) = &history {
             let _ = editor.save_history(file);
         }
-        Ok(())
+        repl.borrow().end()
+    }
+
+    /// The end: statistics, of what was evaluated since files were last seen anew.
+    fn end(&self) -> Result<(), Failure> {
+        crate::statistics::print(&self.session, &*self.invocation.host, &self.invocation.log)
     }
 
     /// Where earlier lines are kept; none where there is no home for them.

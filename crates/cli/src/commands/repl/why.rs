@@ -15,16 +15,17 @@ use std::sync::Arc;
 impl Repl<'_> {
     pub(super) fn why(&mut self, text: &str) -> Result<(), Failure> {
         let host = Arc::new(RealHost::new(RealWorld));
-        let flags = Flags { keeps_answers: true, memo: Some(b"disk".to_vec()), ..self.flags.clone() };
+        let flags = Flags { keeps_answers: true, reloads: false, memo: Some(b"disk".to_vec()), ..self.flags.clone() };
         let resolved = settings::resolve(&*host, &flags, false, &|_| ())?;
         let log = self.invocation.log.clone();
-        let session = Session::start_with(&host, &flags, resolved, &log, Some(self.session.store.clone()))?;
+        let session = Session::start_with(&host, &flags, resolved, &log, self.session.ended())?;
         let (session, scope) =
             (std::mem::replace(&mut self.session, session), std::mem::take(&mut self.scope));
+        let loaded = self.loaded.clone();
         self.quiet = true;
         let looked = self.look(text, &scope);
         self.quiet = false;
-        (self.session, self.scope) = (session, scope);
+        (self.session, self.scope, self.loaded) = (session, scope, loaded);
         let (observations, roles) = looked?;
         let mut layout = Layout::new(&observations, &roles);
         layout.open(false);
@@ -37,8 +38,8 @@ impl Repl<'_> {
     fn look(&mut self, text: &str, earlier: &Scope) -> Result<(Vec<Observation>, Roles), Failure> {
         let last = self.last;
         labels::let_go();
-        for loaded in self.loaded.clone() {
-            self.load(&loaded)?;
+        for (loaded, _) in self.loaded.clone() {
+            self.load(&loaded, false)?;
         }
         self.last = last;
         self.scope.add_missing(earlier);
