@@ -1,6 +1,8 @@
 //! Where the definitions of a NixOS option stand that its error names only by file: for a conflict, a value of the wrong
-//! type, or an option that does not exist. The files are parsed, and the binding of the option is looked for in them.
+//! type, or an option that does not exist. The files are parsed, and the binding of the option is looked for in them. For
+//! one that does not exist, those named nearly like it are told as well.
 
+use crate::options::Options;
 use firn_host::{AbsPath, Follow, Host};
 use firn_source::{Origin, Pos, SourceFile, Symbol};
 use firn_syntax::ast::{AttrValue, BinOp};
@@ -11,6 +13,7 @@ use firn_syntax::{Ast, Expr, ExprId, Features, Home};
 struct Named {
     option: Vec<Vec<u8>>,
     files: Vec<Vec<u8>>,
+    exists: bool,
 }
 
 /// Reads a message of the module system; none if it is another.
@@ -24,14 +27,16 @@ fn read(message: &[u8]) -> Option<Named> {
         return None;
     }
     let option = firn_eval::parse_attr_path(name.as_bytes()).ok()?;
+    // Releases before 2021 name the file of what does not exist in the same line.
     let file = |line: &str| {
-        let (_, rest) = line.trim_start().split_once("- In `")?;
+        let (_, rest) = line.trim_start().split_once("- In `").or_else(|| line.split_once("' defined in `"))?;
         let file = rest.split(['\'', ',']).next()?;
         file.starts_with('/').then(|| file.as_bytes().to_vec())
     };
     let mut files: Vec<Vec<u8>> = text.lines().filter_map(file).collect();
     files.dedup();
-    (!files.is_empty() && !option.is_empty()).then_some(Named { option, files })
+    let exists = !rest.contains("does not exist");
+    (!(exists && files.is_empty()) && !option.is_empty()).then_some(Named { option, files, exists })
 }
 
 /// The lines to be told after the message; none if there is nothing to add to it.
@@ -46,6 +51,14 @@ pub fn notes(message: &[u8], host: &dyn Host) -> Vec<Vec<u8>> {
     }
     if !lines.is_empty() {
         lines.insert(0, b"it is defined here:".to_vec());
+    }
+    let near = if named.exists { Vec::new() } else { Options::of_run().nearest(&named.option) };
+    if !near.is_empty() {
+        lines.push(b"these options are named nearly like it:".to_vec());
+    }
+    for (name, pos) in near {
+        let place = pos.resolve().map_or_else(Vec::new, |at| at.show());
+        lines.push([b"  ", &place[..], b": ", &name].concat());
     }
     lines
 }

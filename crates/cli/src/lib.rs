@@ -14,6 +14,7 @@ pub mod lock_flags;
 pub mod log;
 pub mod memory;
 pub mod observed;
+mod options;
 pub mod output;
 pub mod profile;
 pub mod program;

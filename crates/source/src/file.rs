@@ -94,6 +94,11 @@ impl SourceFile {
         file
     }
 
+    /// Every text that was registered, in the order in which they were.
+    pub fn all() -> Vec<&'static SourceFile> {
+        FILES.read().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
     /// The text; read again if it was let go. `None` if it cannot be had, or is no longer the text that was registered.
     pub fn text(&self) -> Option<SourceText> {
         if let Held::Text(text) = &*self.text.read().unwrap_or_else(|e| e.into_inner()) {
