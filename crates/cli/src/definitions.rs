@@ -36,7 +36,7 @@ fn read(message: &[u8]) -> Option<Named> {
     let mut files: Vec<Vec<u8>> = text.lines().filter_map(file).collect();
     files.dedup();
     let exists = !rest.contains("does not exist");
-    (!(exists && files.is_empty()) && !option.is_empty()).then_some(Named { option, files, exists })
+    ((!exists || !files.is_empty()) && !option.is_empty()).then_some(Named { option, files, exists })
 }
 
 /// The lines to be told after the message; none if there is nothing to add to it.

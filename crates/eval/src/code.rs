@@ -11,9 +11,12 @@ use firn_value::Value;
 use hashbrown::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// Code of files by path, with the digest of the text it was made from.
+/// Code, and the digest of the text it was made from.
+type Kept = (Digest, &'static Program<Value>);
+
+/// Code of files by path.
 #[derive(Debug, Default)]
-pub(crate) struct KeptCode(Mutex<HashMap<Vec<u8>, (Digest, &'static Program<Value>)>>);
+pub(crate) struct KeptCode(Mutex<HashMap<Vec<u8>, Kept>>);
 
 impl KeptCode {
     pub fn find(&self, path: &AbsPath, text: Digest) -> Option<&'static Program<Value>> {

@@ -45,7 +45,8 @@ fn edits_during_a_run_are_not_seen() {
 /// Whoever has a view of the world can ask whether it is still the world's.
 #[test]
 fn a_view_knows_whether_it_still_holds() {
-    let edits: [(&str, fn(&MemoryWorld)); 8] = [
+    type Edit = fn(&MemoryWorld);
+    let edits: [(&str, Edit); 8] = [
         ("nothing", |_| ()),
         ("what nobody asked for", |world| world.write("/unseen", "2")),
         ("a file beside one that was read", |world| world.write("/d/beside", "2")),
