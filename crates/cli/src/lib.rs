@@ -24,3 +24,4 @@ pub mod settings;
 pub mod shared;
 pub mod statistics;
 pub mod stores;
+pub mod told;

@@ -1,10 +1,11 @@
 //! Standard error: messages filtered for what it is connected to, warnings hidden where the user asked for quiet.
 
+use crate::told::Told;
 use firn_host::Host;
 use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::terminal::filter_escapes;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where the user is told things.
@@ -15,9 +16,8 @@ pub struct Log {
     full_traces: AtomicBool,
     /// A line that stands below everything else on a terminal while work goes on.
     status: Mutex<Vec<u8>>,
-    /// Bytes written, and bytes that a program which begins again has written before.
-    written: AtomicUsize,
-    skip: AtomicUsize,
+    /// What was told, for a program that begins again.
+    told: Told,
     /// What is told while someone listens.
     heard: Mutex<Option<Heard>>,
 }
@@ -43,8 +43,8 @@ impl Log {
         let dumb = host.env(b"TERM").is_none_or(|terminal| &*terminal == b"dumb");
         let plain = unwanted || dumb || !std::io::stderr().is_terminal();
         let (verbosity, full_traces) = (AtomicI32::new(WARNINGS), AtomicBool::new(false));
-        let (status, heard, written, skip) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0), AtomicUsize::new(0));
-        Log { plain, verbosity, full_traces, status, heard, written, skip }
+        let (status, heard, told) = (Mutex::default(), Mutex::default(), Told::default());
+        Log { plain, verbosity, full_traces, status, heard, told }
     }
 
     /// Whether the user gets no colours.
@@ -72,6 +72,11 @@ impl Log {
         if diagnostic.level == Level::Error || self.verbosity.load(Ordering::Relaxed) >= WARNINGS {
             self.line(&diagnostic.render(self.full_traces.load(Ordering::Relaxed)));
         }
+    }
+
+    /// Does all but telling: what is noted where something is shown is noted.
+    pub fn rehearse(&self, diagnostic: &Diagnostic<'_>) {
+        diagnostic.render(self.full_traces.load(Ordering::Relaxed));
     }
 
     /// A line for those who want to hear more (`-v`).
@@ -144,14 +149,13 @@ impl Log {
             return;
         }
         let status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        let skip = self.skip.load(Ordering::Relaxed).min(text.len());
-        self.skip.fetch_sub(skip, Ordering::Relaxed);
-        let text = &text[skip..];
-        self.written.fetch_add(text.len(), Ordering::Relaxed);
+        if self.told.was_told(&text) {
+            return;
+        }
         // A closed standard error is no reason to fail.
         let _ = match status.is_empty() {
-            true => std::io::stderr().write_all(text),
-            false => std::io::stderr().write_all(&[b"\r\x1b[K", text, &status[..]].concat()),
+            true => std::io::stderr().write_all(&text),
+            false => std::io::stderr().write_all(&[b"\r\x1b[K", &text[..], &status[..]].concat()),
         };
     }
 
@@ -162,9 +166,9 @@ impl Log {
         let _ = std::io::stderr().write_all(&[b"\r\x1b[K", line.as_bytes()].concat());
     }
 
-    /// Says nothing for as long as it says what was said before: the program begins again.
+    /// Says nothing that was said before: the program begins again.
     pub fn begin_again(&self) {
-        self.skip.store(self.written.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.told.begin_again();
     }
 
     /// How much the user wants to hear.

@@ -1,13 +1,16 @@
 //! Standard output, buffered. A reader that went away ends the program quietly; any other failure is told.
 
 use crate::failure::Failure;
+use crate::told::Told;
 use std::io::{ErrorKind, Write};
 
 /// What a command prints.
 #[derive(Debug, Default)]
 pub struct Output {
     buffer: Vec<u8>,
-    flushed: bool,
+    /// Where the lines and other pieces in the buffer end.
+    ends: Vec<usize>,
+    told: Told,
 }
 
 /// More than this is written before the command ends.
@@ -16,14 +19,12 @@ const LIMIT: usize = 1 << 16;
 impl Output {
     /// Adds text.
     pub fn write(&mut self, text: &[u8]) -> Result<(), Failure> {
-        self.buffer.extend_from_slice(text);
-        if self.buffer.len() > LIMIT { self.flush() } else { Ok(()) }
+        self.add(&[text])
     }
 
     /// Adds a line.
     pub fn line(&mut self, text: &[u8]) -> Result<(), Failure> {
-        self.write(text)?;
-        self.write(b"\n")
+        self.add(&[text, b"\n"])
     }
 
     /// Adds a line that `print` appends to the buffer.
@@ -32,25 +33,36 @@ impl Output {
         self.write(b"\n")
     }
 
-    /// Takes back what was printed, for a program that begins again; false when some of it is already written.
-    pub fn take_back(&mut self) -> bool {
-        if !self.flushed {
-            self.buffer.clear();
-        }
-        !self.flushed
+    fn add(&mut self, pieces: &[&[u8]]) -> Result<(), Failure> {
+        pieces.iter().for_each(|piece| self.buffer.extend_from_slice(piece));
+        self.ends.push(self.buffer.len());
+        if self.buffer.len() > LIMIT { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is there.
-    pub fn flush(&mut self) -> Result<(), Failure> {
-        self.flushed |= !self.buffer.is_empty();
-        if self.flushed {
-            // What is written stays written: whoever is in doubt now goes on.
-            firn_memo::doubt::can_begin_again(false);
-        }
-        let mut stdout = std::io::stdout().lock();
-        let written = stdout.write_all(&self.buffer).and_then(|()| stdout.flush());
+    /// Takes back what is not written yet, and leaves out what is when it comes again: the program begins again.
+    pub fn begin_again(&mut self) {
         self.buffer.clear();
-        written.map_err(|error| match error.kind() {
+        self.ends.clear();
+        self.told.begin_again();
+    }
+
+    /// Writes what is there, unless that is in doubt.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        if firn_memo::doubt::must_begin_again() {
+            return Ok(());
+        }
+        let mut text = Vec::with_capacity(self.buffer.len());
+        let mut start = 0;
+        for end in self.ends.drain(..) {
+            let piece = &self.buffer[start..end];
+            if !self.told.was_told(piece) {
+                text.extend_from_slice(piece);
+            }
+            start = end;
+        }
+        self.buffer.clear();
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(&text).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe => Failure::Exit(1),
             _ => Failure::error(format!("writing to standard output: {}", firn_host::Errno::from(error))),
         })

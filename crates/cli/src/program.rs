@@ -11,6 +11,7 @@ use crate::log::Log;
 use crate::output::Output;
 use firn_eval::{Error, ErrorKind};
 use firn_host::{Host, RealHost, RealWorld};
+use firn_memo::doubt::Reasons;
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub struct Invocation {
     pub log: Arc<Log>,
     /// Standard output.
     pub output: Output,
-    /// The program begins again without the memo, because unevaluated parts of values were shown (`memo::doubt`).
+    /// The program begins again without the memo, because what it showed was in doubt (`memo::doubt`).
     pub without_memo: bool,
 }
 
@@ -82,10 +83,18 @@ fn run(words: Vec<Vec<u8>>) -> u8 {
     let called = words.next().unwrap_or_else(|| b"firn".to_vec());
     let mut invocation = Invocation { called: called.clone(), tool: None, host, log, output: Output::default(), without_memo: false };
     let mut result = dispatch(&mut invocation, Words::new(words.clone()));
-    if firn_memo::doubt::must_begin_again() && invocation.output.take_back() {
-        firn_memo::doubt::begin_again();
-        // Then nothing that is shown can be in doubt.
-        firn_eval::let_functions_wait();
+    if let Err(Failure::Error(error)) = &result
+        && firn_memo::doubt::is_answered()
+    {
+        // What it shows may be in doubt.
+        invocation.log.rehearse(&error.diagnostic());
+    }
+    if firn_memo::doubt::must_begin_again() {
+        if firn_memo::doubt::begin_again() {
+            // Then nothing that is shown can be in doubt.
+            firn_eval::let_functions_wait();
+        }
+        invocation.output.begin_again();
         invocation.log.begin_again();
         invocation = Invocation { called, tool: None, without_memo: true, ..invocation };
         result = dispatch(&mut invocation, Words::new(words));
@@ -138,13 +147,14 @@ fn dispatch(invocation: &mut Invocation, words: Words) -> Result<(), Failure> {
         b"nix-instantiate" => {
             invocation.tool = Some("nix-instantiate");
             interrupt::listen();
-            firn_memo::doubt::can_begin_again(true);
+            firn_memo::doubt::begin_again_for(Reasons::All);
             let flags = invocation.flags();
             instantiate::run(invocation, words, flags)
         }
         b"nix-eval-jobs" => {
             invocation.tool = Some("nix-eval-jobs");
             interrupt::listen();
+            firn_memo::doubt::begin_again_for(Reasons::Answers);
             let flags = invocation.flags();
             jobs::run(invocation, words, flags)
         }
@@ -187,15 +197,11 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
             (b"doctor", None) => doctor::run,
             (b"completions", None) => |invocation, words, _| completions::run(invocation, words),
             (b"man", None) => |invocation, words, _| manual::run(invocation, words),
-            (b"repl", _) => |invocation, words, mut flags| {
-                // It shows which parts of values are evaluated, and cannot begin again.
-                flags.without_memo = true;
-                repl::run(invocation, words, flags)
-            },
+            (b"repl", _) => repl::run,
             (b"flake", _) => flake::run,
             (b"eval", _) => {
                 interrupt::listen();
-                firn_memo::doubt::can_begin_again(true);
+                firn_memo::doubt::begin_again_for(Reasons::All);
                 return eval::run(invocation, words, flags);
             }
             (b"help", _) => return help::topic(invocation, words),
@@ -204,7 +210,14 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
         if name != b"repl" {
             interrupt::listen();
         }
-        firn_memo::doubt::can_begin_again(name == b"instantiate");
+        let reasons = match &name[..] {
+            b"instantiate" => Reasons::All,
+            b"jobs" | b"compare" => Reasons::Answers,
+            _ => Reasons::None,
+        };
+        firn_memo::doubt::begin_again_for(reasons);
+        // Answers from memory are only for those who can begin again.
+        flags.without_memo |= reasons == Reasons::None;
         invocation.called.push(b' ');
         invocation.called.extend_from_slice(&name);
         return run(invocation, words, flags);

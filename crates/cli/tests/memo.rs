@@ -17,7 +17,9 @@ mod shrink;
 
 use choices::Choices;
 use harness::parallel;
-use harness::tool::Tool;
+use harness::tool::{Tool, clean_command};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Exit code, standard output, standard error.
 type Outcome = (Option<i32>, String, String);
@@ -29,13 +31,20 @@ fn outcome(firn: &Tool, text: &str, strict: bool, memo: &str) -> Outcome {
     (run.code, text(&run.stdout), text(&run.stderr))
 }
 
-/// The first mode that gives something else than `off`.
+/// The first mode that gives something else than `off`. The program lies in a file, so that what it holds has positions.
 fn difference(firn: &Tool, text: &str, strict: bool) -> Option<String> {
-    let off = outcome(firn, text, strict, "off");
-    ["run", "shadow"].into_iter().find_map(|memo| {
-        let other = outcome(firn, text, strict, memo);
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("firn-memo-{}-{}.nix", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let file = std::env::temp_dir().join(name);
+    std::fs::write(&file, text).expect("a file can be written");
+    let text = format!("import {}", file.display());
+    let off = outcome(firn, &text, strict, "off");
+    let difference = ["run", "shadow"].into_iter().find_map(|memo| {
+        let other = outcome(firn, &text, strict, memo);
         (other != off).then(|| format!("off: {off:#?}\n{memo}: {other:#?}"))
-    })
+    });
+    std::fs::remove_file(&file).expect("the file can be removed");
+    difference
 }
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -103,6 +112,93 @@ fn knots_do_not_change_what_equality_says() {
         }
     }
     std::fs::remove_dir_all(&dir).expect("the directory can be removed");
+}
+
+/// A literal that is the first call's argument and is evaluated again inside the call, where another argument is written elsewhere.
+const POSITIONS: &str = "let
+  mk = x: { a = x; };
+  s = mk 1;
+  f = builtins.memoise (arg: { again = mk 1; more = mk 1 // { b = 2; }; made = arg // { b = 2; }; outer = s // { b = 2; }; given = arg; });
+  line = e: (builtins.unsafeGetAttrPos \"a\" e).line;
+  look = builtins.memoise (arg: [ (line arg) (line (arg // { b = 2; })) (line (mk 1)) (line (mk 1 // { b = 2; })) ]);
+  all = r: map line [ r.again r.more r.made r.outer r.given ];
+in
+[
+  (all (f (mk 1)))
+  (all (f { a = 1; }))
+  (all (f {
+    a = 1;
+  }))
+  (look (mk 1))
+  (look { a = 1; })
+  (look {
+    a = 1;
+  })
+  (builtins.tryEval (f { a = 1; }).made.c or 3)
+]
+";
+
+/// Where attributes were written is told as without the memo, however often the code that writes them runs (M1).
+#[test]
+fn positions_of_arguments_are_those_of_the_call() {
+    let firn = Tool::firn().expect("firn is built for its own tests");
+    let expected = "[ [ 2 2 2 2 2 ] [ 2 2 11 2 11 ] [ 2 2 13 2 13 ] [ 2 2 2 2 ] [ 16 16 2 2 ] [ 18 18 2 2 ] { success = true; value = 3; } ]\n";
+    let file = std::env::temp_dir().join(format!("firn-positions-{}.nix", std::process::id()));
+    std::fs::write(&file, POSITIONS).expect("a file can be written");
+    for memo in ["off", "run", "shadow"] {
+        let (code, stdout, stderr) = outcome(&firn, &format!("import {}", file.display()), true, memo);
+        assert_eq!((code, stdout.as_str()), (Some(0), expected), "{memo}: {stderr}");
+    }
+    std::fs::remove_file(&file).expect("the file can be removed");
+}
+
+/// Jobs whose errors show which parts of values were evaluated, and one that prints.
+const JOBS: &str = r#"let
+  f = builtins.memoise ({ x }: let d = { k = x + 1; }; in builtins.seq d.k { inherit d; });
+  drv = name: builtins.derivation { inherit name; system = "s"; builder = "b"; };
+in {
+  a = drv "a";
+  b = builtins.seq (f { x = 1; }) (drv "b");
+  c = builtins.trace "once" (drv "c");
+  d = drv "${(f { x = 1; }).d}";
+  e = drv "${(f { x = 2; }).d}";
+  g = builtins.seq (f { x = 1; }).d.k (drv "g");
+}"#;
+
+/// What a command prints; lines of jobs and messages in any order.
+fn printed(firn: &Tool, command: &[&str], file: &Path, memo: &str) -> (Option<i32>, Vec<String>, Vec<String>) {
+    let mut run = clean_command(firn.program(), &std::env::temp_dir());
+    run.args(command).args(["--memo", memo, "--extra-experimental-features", "memoise", "--store", "dummy://"]).arg(file);
+    let output = run.output().expect("firn runs");
+    let lines = |bytes: &[u8]| {
+        let mut lines: Vec<String> = String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    (output.status.code(), lines(&output.stdout), lines(&output.stderr))
+}
+
+/// Commands that print as they go begin again like the others, and print nothing twice (M1).
+#[test]
+fn jobs_and_lists_show_the_same_parts_of_values() {
+    let firn = Tool::firn().expect("firn is built for its own tests");
+    let file = std::env::temp_dir().join(format!("firn-jobs-memo-{}.nix", std::process::id()));
+    std::fs::write(&file, JOBS).expect("a file can be written");
+    let list = file.with_extension("tsv");
+    std::fs::write(&list, "a\tx\ty\nb\tx\ty\nc\tx\ty\nd\tx\ty\ne\tx\ty\ng\tx\ty\n").expect("a file can be written");
+    let list = list.display().to_string();
+    let jobs: &[&str] = &["jobs", "--workers", "1"];
+    let many: &[&str] = &["jobs", "--workers", "3"];
+    let compare: &[&str] = &["compare", "--threads", "1", "--list", &list];
+    for command in [jobs, many, compare] {
+        let off = printed(&firn, command, &file, "off");
+        assert!(off.1.iter().any(|line| line.contains("k = 2;")), "{command:?}: {off:#?}");
+        for memo in ["run", "shadow"] {
+            assert_eq!(printed(&firn, command, &file, memo), off, "{command:?} {memo}");
+        }
+    }
+    std::fs::remove_file(&file).expect("the file can be removed");
+    std::fs::remove_file(&list).expect("the file can be removed");
 }
 
 fn report(firn: &Tool, used: Vec<u32>) -> String {

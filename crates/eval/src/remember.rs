@@ -171,8 +171,15 @@ impl Machine {
         Ok(())
     }
 
-    /// Notes that the running production looks at a position: noise, if the position comes from the arguments of a call.
+    /// Notes that the running production looks at a position: noise, if the position comes from the arguments of a call. Whoever
+    /// looks at an uncertain one begins again.
     pub fn look_at(&self, pos: Pos) -> Result<()> {
+        if pos.is_uncertain() {
+            pos.seen_through();
+            if firn_memo::doubt::must_begin_again() {
+                return Err(crate::force::postponed());
+            }
+        }
         let stamp = Production::current().stamp();
         if Instances::is_call(stamp) && self.shared.memo.instances.depends_on(stamp, pos) { self.noise() } else { Ok(()) }
     }

@@ -85,7 +85,7 @@ impl Comparison {
         } else if let (Some(x), Some(y)) = (a.as_attrs(), b.as_attrs()) {
             let ((shape, cells), (other, others)) = (x.flat(), y.flat());
             shape.names() == other.names()
-                && shape.positions() == other.positions()
+                && shape.positions().iter().zip(other.positions()).all(|(p, q)| p == q || p.is_uncertain() || q.is_uncertain())
                 && self.push(cells, others, |i| format!("{way}.{}", shape.names()[i]), way)
         } else if let (Some(x), Some(y)) = (a.as_function(), b.as_function()) {
             self.functions(x, y, way)

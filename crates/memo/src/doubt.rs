@@ -1,43 +1,69 @@
-//! Which cells are evaluated shows where unevaluated parts of a value are printed, and answers from memory leave cells
-//! unevaluated that a plain evaluation would have evaluated. So whoever shows an unevaluated cell after an answer from memory is in
-//! doubt, and a program that can begins again without the memo. So is whoever shows a function that was built before it was
-//! looked at: whether it ever was is not known. The state is the process's.
+//! What an answer from memory may make visible, and who begins again because of it.
+//!
+//! Which cells are evaluated shows where unevaluated parts of a value are printed, and answers leave cells unevaluated that a
+//! plain evaluation would have evaluated. So whoever shows an unevaluated cell after an answer is in doubt, and begins
+//! again without the memo. So is whoever resolves an uncertain position, and whoever shows a function that was built before it
+//! was looked at: whether it ever was is not known. The state is the process's.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use firn_source::Pos;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 static ANSWERED: AtomicBool = AtomicBool::new(false);
-static DOUBTFUL: AtomicBool = AtomicBool::new(false);
-static CAN_BEGIN_AGAIN: AtomicBool = AtomicBool::new(false);
+static UNEVALUATED: AtomicBool = AtomicBool::new(false);
+static FUNCTION: AtomicBool = AtomicBool::new(false);
+static REASONS: AtomicU8 = AtomicU8::new(Reasons::None as u8);
+
+/// What a program begins again for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reasons {
+    /// Nothing.
+    None,
+    /// What answers from memory leave in doubt.
+    Answers,
+    /// That, and functions of which nobody knows whether Nix would have evaluated their cells.
+    All,
+}
 
 /// Notes an answer from memory.
 pub(crate) fn answered() {
     ANSWERED.store(true, Ordering::Relaxed);
 }
 
+/// Whether there was an answer from memory.
+pub fn is_answered() -> bool {
+    ANSWERED.load(Ordering::Relaxed)
+}
+
 /// Notes that an unevaluated cell is shown.
 pub fn unevaluated_shown() {
-    if ANSWERED.load(Ordering::Relaxed) {
-        DOUBTFUL.store(true, Ordering::Relaxed);
+    if is_answered() {
+        UNEVALUATED.store(true, Ordering::Relaxed);
     }
 }
 
 /// Notes that a function is shown of which nobody knows whether Nix would have evaluated its cell.
 pub fn function_shown() {
-    DOUBTFUL.store(true, Ordering::Relaxed);
+    FUNCTION.store(true, Ordering::Relaxed);
 }
 
-/// Says that the program begins again when what it shows is in doubt: then nothing doubtful must be printed.
-pub fn can_begin_again(can: bool) {
-    CAN_BEGIN_AGAIN.store(can, Ordering::Relaxed);
+/// Says what the program begins again for: then nothing that is in doubt for that reason must be printed.
+pub fn begin_again_for(reasons: Reasons) {
+    REASONS.store(reasons as u8, Ordering::Relaxed);
 }
 
-/// Whether what was shown is in doubt and the program can begin again.
+/// Whether what was shown is in doubt and the program begins again for that.
 pub fn must_begin_again() -> bool {
-    DOUBTFUL.load(Ordering::Relaxed) && CAN_BEGIN_AGAIN.load(Ordering::Relaxed)
+    let reasons = REASONS.load(Ordering::Relaxed);
+    let answers = || UNEVALUATED.load(Ordering::Relaxed) || Pos::was_uncertain_seen();
+    reasons != Reasons::None as u8 && (answers() || reasons == Reasons::All as u8 && FUNCTION.load(Ordering::Relaxed))
 }
 
-/// Forgets all of it: the program begins again.
-pub fn begin_again() {
+/// Forgets all of it: the program begins again. Tells whether functions may have been a reason.
+pub fn begin_again() -> bool {
     ANSWERED.store(false, Ordering::Relaxed);
-    DOUBTFUL.store(false, Ordering::Relaxed);
+    UNEVALUATED.store(false, Ordering::Relaxed);
+    FUNCTION.store(false, Ordering::Relaxed);
+    Pos::forget_uncertain_seen();
+    REASONS.load(Ordering::Relaxed) == Reasons::All as u8
 }

@@ -174,14 +174,15 @@ impl Copying<'_> {
         copy
     }
 
-    /// The shape as it would be had it been written where the second call's arguments were.
+    /// The shape as it would be had it been written where the second call's arguments were: if it was made from the arguments,
+    /// and not by the same code once more. Which of the two cannot be told, so the positions are uncertain.
     fn shape(&mut self, shape: &'static Shape) -> &'static Shape {
         let positions = &self.map.positions;
         if positions.is_empty() || !shape.positions().iter().any(|pos| positions.contains_key(pos)) {
             return shape;
         }
         self.made.shapes.entry(std::ptr::from_ref(shape).addr()).or_insert_with(|| {
-            let moved: Vec<Pos> = shape.positions().iter().map(|pos| *positions.get(pos).unwrap_or(pos)).collect();
+            let moved: Vec<Pos> = shape.positions().iter().map(|pos| positions.get(pos).map_or(*pos, |moved| moved.uncertain())).collect();
             Shape::new(shape.names(), &moved)
         })
     }

@@ -81,8 +81,9 @@ impl Pairs {
                 return None;
             }
             for (&p, &q) in shape.positions().iter().zip(other.positions()) {
-                let same = p == q || p.is_some() && *self.positions.entry(p).or_insert(q) == q;
-                if !same {
+                if p != q && p.is_some() && q.is_some() {
+                    self.positions.insert(p, q);
+                } else if p != q {
                     return None;
                 }
             }

@@ -85,7 +85,7 @@ impl SourceFile {
         let mut files = FILES.write().unwrap_or_else(|e| e.into_inner());
         let base = files.last().map_or(1, |f| f.base + f.len + 1);
         let end = u64::from(base) + text.len() as u64 + 1;
-        assert!(end < u64::from(u32::MAX), "more than 4 GiB of source text in one process");
+        assert!(end < u64::from(crate::uncertain::FIRST), "more than 4 GiB of source text in one process");
         let len = text.len() as u32;
         let text = RwLock::new(Held::Text(Arc::new(text)));
         let file: &'static SourceFile =
@@ -204,6 +204,9 @@ impl Pos {
     pub fn file_offset(self) -> Option<(&'static SourceFile, u32)> {
         if self.0 == 0 {
             return None;
+        }
+        if self.is_uncertain() {
+            return self.seen_through().file_offset();
         }
         let files = FILES.read().unwrap_or_else(|e| e.into_inner());
         let index = files.partition_point(|f| f.base <= self.0).checked_sub(1)?;

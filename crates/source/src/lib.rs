@@ -9,6 +9,7 @@ mod lines;
 mod symbol;
 mod symbol_map;
 pub mod terminal;
+mod uncertain;
 
 pub use file::{Location, Origin, Pos, Reread, SourceFile, SourceText};
 pub use symbol::Symbol;

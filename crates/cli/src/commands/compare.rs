@@ -224,6 +224,7 @@ impl<'a> Report<'a> {
     }
 
     fn tell(&mut self, invocation: &mut Invocation, question: &Question, answered: &Answered) -> Result<(), Failure> {
+        undoubted()?;
         if self.print {
             return invocation.output.line(&answered.row.line());
         }
@@ -254,6 +255,7 @@ impl<'a> Report<'a> {
                 text += &format!("  {line}\n");
             }
         }
+        undoubted()?;
         invocation.output.line(text.as_bytes())?;
         invocation.output.flush()
     }
@@ -267,6 +269,11 @@ impl<'a> Report<'a> {
         invocation.output.line(summary.as_bytes())?;
         if self.different == 0 { Ok(()) } else { Err(Failure::Exit(1)) }
     }
+}
+
+/// Fails where what was found may show that it came from memory: the program then begins again.
+pub(super) fn undoubted() -> Result<(), Failure> {
+    if firn_memo::doubt::must_begin_again() { Err(Failure::Exit(1)) } else { Ok(()) }
 }
 
 fn indented(text: &[u8]) -> String {

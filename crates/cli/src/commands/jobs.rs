@@ -13,6 +13,7 @@ mod remembered;
 mod root;
 mod typed;
 
+use super::compare::undoubted;
 use super::help;
 use crate::arguments::{Word, Words};
 use crate::failure::Failure;
@@ -276,6 +277,7 @@ impl<'a> Run<'a> {
     }
 
     fn print(&mut self, line: Tree, told: Option<Told>, known: bool) -> Result<(), Failure> {
+        undoubted()?;
         self.progress.done += 1;
         self.progress.failed += usize::from(line.get("error").is_some());
         self.progress.known += usize::from(known);
@@ -301,6 +303,7 @@ impl<'a> Run<'a> {
 
     /// Ends the run, or lets another process go on with it.
     fn finish(mut self) -> Result<(), Failure> {
+        undoubted()?;
         if firn_eval::is_interrupted() {
             self.progress.pause();
             self.session.store.close().map_err(failed)?;
@@ -380,7 +383,7 @@ fn work(
             }
         };
         queue.done(&path);
-        if !sent || firn_eval::is_interrupted() || recycle::memory_in_use().is_some_and(|used| used > limit) {
+        if !sent || firn_eval::is_interrupted() || undoubted().is_err() || recycle::memory_in_use().is_some_and(|used| used > limit) {
             queue.stop();
         }
     }

@@ -98,11 +98,19 @@ impl Rest {
 
     /// What an earlier process of this run left, if there was one.
     pub fn take() -> Result<Option<Rest>, Failure> {
+        // A run that begins again begins with the same.
+        static READ: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
         let Some(name) = std::env::var_os(VARIABLE) else { return Ok(None) };
         let bad = || Failure::error(format!("'{VARIABLE}' does not name the state of a run: {}", name.to_string_lossy()));
-        let text = std::fs::read(&name).map_err(|_| bad())?;
-        let _ = std::fs::remove_file(&name);
-        let tree = Tree::parse(&text).map_err(|_| bad())?;
+        let text = match READ.get() {
+            Some(text) => text,
+            None => {
+                let text = std::fs::read(&name).map_err(|_| bad())?;
+                let _ = std::fs::remove_file(&name);
+                READ.get_or_init(|| text)
+            }
+        };
+        let tree = Tree::parse(text).map_err(|_| bad())?;
         Rest::from_tree(&tree).map(Some).ok_or_else(bad)
     }
 
