@@ -76,8 +76,13 @@ fn run(words: Vec<Vec<u8>>) -> u8 {
     let host = Arc::new(RealHost::new(RealWorld));
     let log = Arc::new(Log::new(&*host));
     // For tests: races that are rare on an idle machine happen often.
-    if let Some(seed) = host.env(b"FIRN_PERTURB").and_then(|seed| std::str::from_utf8(&seed).ok()?.parse().ok()) {
+    let number = |name: &[u8]| host.env(name).and_then(|text| std::str::from_utf8(&text).ok()?.parse::<u64>().ok());
+    if let Some(seed) = number(b"FIRN_PERTURB") {
         firn_value::perturb_schedule(seed);
+    }
+    // For tests: calls of small programs are as expensive as those of large ones.
+    if let Some(steps) = number(b"FIRN_MEMO_STEPS") {
+        firn_memo::expensive_from(steps);
     }
     let mut words = words.into_iter();
     let called = words.next().unwrap_or_else(|| b"firn".to_vec());

@@ -17,33 +17,41 @@ mod shrink;
 
 use choices::Choices;
 use harness::parallel;
-use harness::tool::{Tool, clean_command};
+use harness::tool::{Tool, clean_command, run};
+use sharing::Program;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Exit code, standard output, standard error.
 type Outcome = (Option<i32>, String, String);
 
+/// What comes of a program. Every function that was called once is a candidate, however cheap (`FIRN_MEMO_STEPS`).
 fn outcome(firn: &Tool, text: &str, strict: bool, memo: &str) -> Outcome {
-    let flags = ["--memo", memo, "--extra-experimental-features", "memoise", "--show-trace"];
-    let run = if strict { firn.eval(&std::env::temp_dir(), text, &flags) } else { firn.eval_lazily(&std::env::temp_dir(), text, &flags) };
+    let mut command = firn.command(&std::env::temp_dir());
+    command.env("FIRN_MEMO_STEPS", "0").arg("--eval").args(strict.then_some("--strict"));
+    command.args(["--memo", memo, "--extra-experimental-features", "memoise", "--show-trace", "-E", text]);
+    let run = run(command, b"");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (run.code, text(&run.stdout), text(&run.stderr))
 }
 
-/// The first mode that gives something else than `off`. The program lies in a file, so that what it holds has positions.
-fn difference(firn: &Tool, text: &str, strict: bool) -> Option<String> {
+/// The first mode that gives something else than `off`. The program lies in files, so that what it holds has positions.
+fn difference(firn: &Tool, program: &Program) -> Option<String> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let name = format!("firn-memo-{}-{}.nix", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let file = std::env::temp_dir().join(name);
-    std::fs::write(&file, text).expect("a file can be written");
-    let text = format!("import {}", file.display());
-    let off = outcome(firn, &text, strict, "off");
+    let name = format!("firn-memo-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let dir = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&dir).expect("a directory can be made");
+    for (name, text) in [("main.nix", &program.main), ("lib.nix", &program.lib), ("knot.nix", &program.knot)] {
+        let text = text.replace("LIB", "./lib.nix").replace("KNOT", "./knot.nix");
+        std::fs::write(dir.join(name), text).expect("a file can be written");
+    }
+    let text = format!("import {}/main.nix", dir.display());
+    let off = outcome(firn, &text, program.strict, "off");
     let difference = ["run", "shadow"].into_iter().find_map(|memo| {
-        let other = outcome(firn, &text, strict, memo);
+        let other = outcome(firn, &text, program.strict, memo);
         (other != off).then(|| format!("off: {off:#?}\n{memo}: {other:#?}"))
     });
-    std::fs::remove_file(&file).expect("the file can be removed");
+    std::fs::remove_dir_all(&dir).expect("the directory can be removed");
     difference
 }
 
@@ -57,8 +65,8 @@ fn the_memo_cannot_be_told_from_none() {
     let (count, seed) = (number("FIRN_MEMO_PROGRAMS", 2_000), number("FIRN_MEMO_SEED", 1));
     let seeds: Vec<u64> = (0..count).map(|index| seed.wrapping_mul(0x1_0000_0001).wrapping_add(index << 20)).collect();
     let differing: Vec<Vec<u32>> = parallel::map(&seeds, |&seed| {
-        let (text, strict, used) = sharing::program(Choices::seeded(seed));
-        difference(&firn, &text, strict).map(|_| used)
+        let program = sharing::program(Choices::seeded(seed));
+        difference(&firn, &program).map(|_| program.used)
     })
     .into_iter()
     .flatten()
@@ -203,10 +211,7 @@ fn jobs_and_lists_show_the_same_parts_of_values() {
 
 fn report(firn: &Tool, used: Vec<u32>) -> String {
     let made = |choices: &[u32]| sharing::program(Choices::replayed(choices.to_vec()));
-    let small = shrink::shrink(used, |choices| {
-        let (text, strict, _) = made(choices);
-        difference(firn, &text, strict).is_some()
-    });
-    let (text, strict, _) = made(&small);
-    format!("{text}\n(strict: {strict})\n{}\n", difference(firn, &text, strict).unwrap_or_default())
+    let small = made(&shrink::shrink(used, |choices| difference(firn, &made(choices)).is_some()));
+    let Program { main, lib, knot, strict, .. } = &small;
+    format!("{main}\nlib: {lib}\nknot: {knot}\n(strict: {strict})\n{}\n", difference(firn, &small).unwrap_or_default())
 }

@@ -25,7 +25,7 @@ impl Machine {
     pub(crate) fn known(&self, thunk: &'static Thunk) -> Option<Value> {
         match thunk.forced() {
             Some(value) => Some(value),
-            None if self.plain => None,
+            None if !self.labelled => None,
             None => taken(thunk),
         }
     }
@@ -52,7 +52,9 @@ impl Machine {
 
     #[inline(never)]
     fn force_watched(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        if let Some(value) = taken(thunk) {
+        if self.labelled
+            && let Some(value) = taken(thunk)
+        {
             return Ok(value);
         }
         let Some(claim) = thunk.claim() else { return self.force_claimed(thunk, pos) };

@@ -152,6 +152,8 @@ pub struct Machine {
     pub(crate) show_trace: bool,
     /// Nothing but values is kept: there is neither a memo nor a label.
     pub(crate) plain: bool,
+    /// Values may have labels.
+    pub(crate) labelled: bool,
     /// This thread's number, as claims have it.
     pub(crate) thread: u32,
     pub(crate) manner: Manner,
@@ -167,6 +169,7 @@ impl Shared {
     /// A machine's shared state. Globals are added with [`Shared::set_global`] before evaluation begins.
     pub fn new(settings: Settings, host: Arc<dyn Host>) -> Shared {
         let memo = Memo::new(settings.memo);
+        firn_ir::measure_calls(memo.is_on());
         let mut shared = Shared {
             store_dir: StoreDir::new(settings.store_dir.as_bytes()).unwrap_or_default(),
             settings,
@@ -248,6 +251,7 @@ impl Machine {
         // With the memo on, the first half of the depth is free: see `Machine::deeper`.
         let limit = if shared.memo.is_on() { max_depth / 2 } else { max_depth };
         let plain = !shared.memo.is_on() && !shared.labels;
+        let labelled = shared.labels;
         Machine {
             shared,
             stats: Stats::default(),
@@ -261,6 +265,7 @@ impl Machine {
             max_depth,
             show_trace,
             plain,
+            labelled,
             thread: Thunk::this_thread(),
             manner,
             ahead: None,

@@ -9,7 +9,8 @@
 use crate::frame::Frame;
 use crate::{Machine, Stats};
 use firn_memo::kept::labels;
-use firn_memo::{Entry, Instances, Key, Mode, Pairs};
+use firn_ir::Standing;
+use firn_memo::{Closed, Entry, Instances, Key, Mode, Pairs};
 use firn_source::Pos;
 use firn_value::{Closure, Expr, Label, Lambda, Production, Result, Slot, Stamp, Thunk, ThunkState, Value, Work};
 use smallvec::SmallVec;
@@ -21,6 +22,9 @@ impl Machine {
         let memo = &self.shared.memo;
         if !memo.is_on() {
             return self.enter_plain(closure, lambda, locals, pos);
+        }
+        if let Standing::Measured(calls) = lambda.marks.standing() {
+            return self.enter_measured(calls, closure, lambda, locals, pos);
         }
         if memo.is_deep() {
             firn_memo::Stats::bump(&memo.stats.misses_deep);
@@ -35,7 +39,11 @@ impl Machine {
             set?;
         }
         self.lay_out(&locals[..lambda.arity()]);
-        let key = match memo.key(lambda, closure.captures(), &locals[..lambda.arity()]) {
+        let words = (closure.captures(), &locals[..lambda.arity()]);
+        self.running.borrow_mut().push(Production::current().stamp());
+        let key = memo.key(lambda, words, &self.running.borrow());
+        self.running.borrow_mut().pop();
+        let key = match key {
             Ok(key) => key,
             Err(why) => {
                 memo.stats.miss(why);
@@ -51,6 +59,14 @@ impl Machine {
             Some(value) => Ok(value),
             None => self.enter_new(key, closure, locals, pos),
         }
+    }
+
+    /// Runs a closure and measures what that costs.
+    fn enter_measured(&self, calls: u8, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
+        let before = self.steps();
+        let result = self.enter_plain(closure, lambda, locals, pos);
+        self.shared.memo.measured(lambda, calls, self.steps() - before);
+        result
     }
 
     /// Builds the literals among the arguments: lists, sets and functions that are written there, so that they can be compared.
@@ -105,9 +121,9 @@ impl Machine {
             firn_memo::Stats::bump(&memo.stats.misses_knotted);
             return None;
         }
-        let pairs = Pairs::of(&entry.key, key, |stamp| memo.instances.is_near(stamp, entry.instance))?;
+        let pairs = Pairs::of(&entry.key, key, &memo.instances, entry.instance)?;
         let result = if has_cells(entry.result) {
-            let Some(to) = memo.instances.copy(Production::current().stamp()) else {
+            let Some(to) = memo.instances.copy(entry.instance, Production::current().stamp()) else {
                 firn_memo::Stats::bump(&memo.stats.misses_full);
                 return None;
             };
@@ -124,10 +140,16 @@ impl Machine {
     fn enter_new(&self, key: Key, closure: Closure, locals: &[Slot], pos: Pos) -> Result<Value> {
         let memo = &self.shared.memo;
         firn_memo::Stats::bump(&memo.stats.misses_new);
-        let opened = memo.instances.open(Production::current().stamp(), self.running.borrow().iter().copied(), &key.positions);
-        let Some(instance) = opened else {
-            firn_memo::Stats::bump(&memo.stats.misses_full);
-            return self.enter_plain(closure, key.code, locals, pos);
+        let opened = memo.instances.open(Production::current().stamp(), self.running.borrow().iter().copied(), &key);
+        let instance = match opened {
+            Ok(instance) => instance,
+            Err(why) => {
+                firn_memo::Stats::bump(match why {
+                    Closed::Full => &memo.stats.misses_full,
+                    Closed::Knotted => &memo.stats.misses_knotted,
+                });
+                return self.enter_plain(closure, key.code, locals, pos);
+            }
         };
         let before = self.steps();
         let (result, production, _) = self.in_instance(instance, || self.enter_plain(closure, key.code, locals, pos));

@@ -5,10 +5,10 @@
 //! are, functions built at once, everything else a [`Expr::Suspend`], whose body runs later in a frame of its own with
 //! only the captures it names. Fields say which position they hold.
 
-use crate::{Plans, Shape};
+use crate::{Marks, Plans, Shape};
 pub use crate::lower::lazy::Lazy;
 use firn_source::{Pos, Symbol};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 /// A resolved variable: a slot of the current frame or a capture of the running body.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -322,42 +322,6 @@ pub struct Lambda<V: 'static> {
     pub arity: u32,
     /// Whether calls are remembered.
     pub marks: Marks,
-}
-
-/// What the machine has found out about a function: whether its calls are remembered, and how many there were.
-#[derive(Debug, Default)]
-pub struct Marks(AtomicU8);
-
-impl Marks {
-    /// Whether calls of the function are remembered.
-    #[inline]
-    pub fn is_remembered(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
-    }
-
-    /// Has calls of the function remembered.
-    pub fn remember(&self) {
-        let _ = self.0.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed);
-    }
-
-    /// Counts a call; how many there were before, as far as it matters.
-    pub fn count(&self) -> u8 {
-        let calls = self.0.load(Ordering::Relaxed);
-        if calls < u8::MAX {
-            self.0.store(calls + 1, Ordering::Relaxed);
-        }
-        calls.saturating_sub(1)
-    }
-
-    /// Begins to count anew: remembering has paid, or may.
-    pub fn renew(&self) {
-        self.0.store(2, Ordering::Relaxed);
-    }
-
-    /// Ends it: the calls are not worth remembering.
-    pub fn forget(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
 }
 
 impl<V> Lambda<V> {

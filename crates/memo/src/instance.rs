@@ -5,11 +5,21 @@
 //! leads through a file that was being evaluated (or holds what was being evaluated) when the call was opened, and is
 //! imported again: `docs/memo-soundness.md`, "Knots".
 
+use crate::Key;
 use firn_source::Pos;
 use firn_value::Stamp;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
+
+/// Why a call gets no instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// All numbers are used.
+    Full,
+    /// A file that its key names is being evaluated, or holds what is.
+    Knotted,
+}
 
 /// Numbers from here on are files.
 const FIRST_FILE: u16 = Stamp::MAX / 2 + 1;
@@ -28,6 +38,8 @@ pub struct Instances {
 struct Ties {
     /// Who imported a file.
     importers: FxHashMap<u16, FxHashSet<u16>>,
+    /// The answers that came from a call: they hold what it holds.
+    copies: FxHashMap<u16, Vec<u16>>,
     /// The calls that a new import of a file knots.
     watchers: FxHashMap<u16, Vec<u16>>,
     /// What was being evaluated when a call was opened, and who holds that.
@@ -67,10 +79,8 @@ impl Instances {
         is_call(stamp.number())
     }
 
-    /// Opens a call inside `parent` while productions of these instances run. None when the numbers are used up.
-    pub fn open(&self, parent: Stamp, running: impl Iterator<Item = Stamp>, positions: &[Pos]) -> Option<Stamp> {
-        let number = take(&self.calls, u32::from(FIRST_FILE))?;
-        self.parents[usize::from(number)].store(parent.number(), Ordering::Relaxed);
+    /// Opens a call inside `parent` while productions of these instances run.
+    pub fn open(&self, parent: Stamp, running: impl Iterator<Item = Stamp>, key: &Key) -> Result<Stamp, Closed> {
         let mut ties = self.ties();
         let mut near = FxHashSet::default();
         let mut todo: Vec<u16> = running.map(Stamp::number).chain([parent.number()]).collect();
@@ -80,20 +90,46 @@ impl Instances {
             }
             if is_call(at) {
                 todo.push(self.parents[usize::from(at)].load(Ordering::Relaxed));
+                todo.extend(ties.copies.get(&at).into_iter().flatten());
             } else {
                 todo.extend(ties.importers.get(&at).into_iter().flatten());
-                ties.watchers.entry(at).or_default().push(number);
             }
         }
+        // What was not looked into must not come to hold what the call makes.
+        if key.files.iter().any(|file| near.contains(&file.number())) {
+            return Err(Closed::Knotted);
+        }
+        let number = take(&self.calls, u32::from(FIRST_FILE)).ok_or(Closed::Full)?;
+        self.parents[usize::from(number)].store(parent.number(), Ordering::Relaxed);
+        for &file in near.iter().filter(|&&at| !is_call(at)) {
+            ties.watchers.entry(file).or_default().push(number);
+        }
         ties.near.insert(number, near);
-        ties.positions.insert(number, positions.to_vec());
-        Some(Stamp::new(number))
+        ties.positions.insert(number, key.positions.clone());
+        Ok(Stamp::new(number))
     }
 
-    /// The instance of a hit: like a call's, opened inside `parent`.
-    pub fn copy(&self, parent: Stamp) -> Option<Stamp> {
+    /// The file that cells of this stamp belong to, if they are a file's or of a call that one made: they reach cells of that file,
+    /// of files it imports and of calls it makes, and nothing else, now and later.
+    #[inline]
+    pub fn file_of(&self, stamp: Stamp) -> Option<Stamp> {
+        let mut at = stamp.number();
+        while is_call(at) {
+            at = self.parents[usize::from(at)].load(Ordering::Relaxed);
+        }
+        (at != 0).then(|| Stamp::new(at))
+    }
+
+    /// Whether fewer than half of the numbers for calls are used.
+    pub fn has_plenty(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) < u32::from(FIRST_FILE) / 2
+    }
+
+    /// The instance of an answer that comes from a call: like a call's, opened inside `parent`.
+    pub fn copy(&self, from: Stamp, parent: Stamp) -> Option<Stamp> {
         let number = take(&self.calls, u32::from(FIRST_FILE))?;
         self.parents[usize::from(number)].store(parent.number(), Ordering::Relaxed);
+        self.ties().copies.entry(from.number()).or_default().push(number);
         Some(Stamp::new(number))
     }
 

@@ -1,10 +1,12 @@
 //! Keys of calls: the code, what it has captured, the arguments. Taking a key forces nothing (M2).
 //!
 //! A key is *sealed*: everything reachable from it was seen, and nothing in it is being evaluated. Only then no cell of the
-//! call can come back into its own inputs unnoticed (`docs/memo-soundness.md`, "Knots"). The hash locates, [`crate::Pairs`] verifies.
+//! call can come back into its own inputs unnoticed (`docs/memo-soundness.md`, "Knots"). Cells of a file that does not run are
+//! not looked into: they stand for themselves, and the file is noted. The hash locates, [`crate::Pairs`] verifies.
 
+use crate::Instances;
 use firn_source::Pos;
-use firn_value::{Expr, Function, Lambda, Slot, Thunk, ThunkState, Value, Work};
+use firn_value::{Expr, Function, Lambda, Slot, Stamp, Thunk, ThunkState, Value, Work};
 use rustc_hash::{FxHashSet, FxHasher};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
@@ -34,7 +36,32 @@ pub struct Key {
     pub hash: u64,
     /// Where attributes of the arguments were written.
     pub positions: Vec<Pos>,
+    /// Files of which a cell stands for itself and was not looked into.
+    pub files: SmallVec<[Stamp; 4]>,
 }
+
+/// What tells which cells are not looked into.
+#[derive(Clone, Copy, Debug)]
+pub struct Outside<'a> {
+    /// All instances.
+    pub instances: &'a Instances,
+    /// Those of productions that run, the innermost last: of their files' cells, arguments are made.
+    pub running: &'a [Stamp],
+}
+
+impl Outside<'_> {
+    /// The file that the word belongs to, if it can stand for itself: it is a thunk, set, list or function of a file that, as far as a
+    /// short look tells, does not run. Whether that is so is looked at once more before the call is opened.
+    fn file_of(self, word: Value) -> Option<Stamp> {
+        let file = self.instances.file_of(word.stamp())?;
+        let runs = |&stamp: &Stamp| self.instances.file_of(stamp) == Some(file);
+        let last = &self.running[self.running.len().saturating_sub(INNERMOST)..];
+        (!last.iter().any(runs)).then_some(file)
+    }
+}
+
+/// So many running productions are looked at.
+const INNERMOST: usize = 16;
 
 /// Thunks that stand for themselves in hashes: they were seen suspended. They do so for ever, also when forced (M3).
 #[derive(Debug, Default)]
@@ -67,13 +94,21 @@ struct Walk<'a> {
     seen: SmallVec<[u64; 32]>,
     left: usize,
     positions: Vec<Pos>,
+    files: SmallVec<[Stamp; 4]>,
+    outside: Outside<'a>,
     identified: &'a FxHashSet<u64>,
     newly: SmallVec<[u64; 16]>,
 }
 
 impl Key {
     /// The key of a call, or why it has none. At most `limit` cells are looked at.
-    pub fn of(code: &'static Lambda, captures: &[Slot], args: &[Slot], known: &Identified, limit: usize) -> Result<Key, Refusal> {
+    pub fn of(
+        code: &'static Lambda,
+        (captures, args): (&[Slot], &[Slot]),
+        known: &Identified,
+        outside: Outside<'_>,
+        limit: usize,
+    ) -> Result<Key, Refusal> {
         let words: SmallVec<[Value; 6]> = captures.iter().chain(args).map(Slot::get).collect();
         let mut identified = known.all.lock().unwrap_or_else(|e| e.into_inner());
         let mut walk = Walk {
@@ -82,14 +117,16 @@ impl Key {
             seen: SmallVec::new(),
             left: limit,
             positions: Vec::new(),
+            files: SmallVec::new(),
+            outside,
             identified: &identified,
             newly: SmallVec::new(),
         };
         std::ptr::from_ref(code).addr().hash(&mut walk.hasher);
         walk.run()?;
-        let (hash, positions, newly) = (walk.hasher.finish(), walk.positions, walk.newly);
+        let Walk { hasher, positions, files, newly, .. } = walk;
         identified.extend(newly);
-        Ok(Key { code, words, hash, positions })
+        Ok(Key { code, words, hash: hasher.finish(), positions, files })
     }
 }
 
@@ -126,6 +163,16 @@ impl Walk<'_> {
         }
     }
 
+    /// Whether the word stands for itself because it is a file's; it counts as that, and the file is noted.
+    fn stands_for_itself(&mut self, word: Value, counts: bool) -> bool {
+        let Some(file) = self.outside.file_of(word) else { return false };
+        self.mix(counts, (11u8, word.identity()));
+        if !self.files.contains(&file) {
+            self.files.push(file);
+        }
+        true
+    }
+
     fn push(&mut self, slots: &[Slot], counts: bool) -> Result<(), Refusal> {
         if self.todo.len() + slots.len() > self.left {
             return Err(Refusal::Large);
@@ -136,8 +183,8 @@ impl Walk<'_> {
     }
 
     fn thunk(&mut self, cell: Value, thunk: &'static Thunk, counts: bool) -> Result<(), Refusal> {
-        let stands_for_itself = self.identified.contains(&cell.identity());
-        if !stands_for_itself && let Some(value) = known(cell) {
+        let is_identified = self.identified.contains(&cell.identity());
+        if !is_identified && let Some(value) = known(cell) {
             self.todo.push((value, counts));
             return Ok(());
         }
@@ -145,7 +192,12 @@ impl Walk<'_> {
             return Ok(());
         }
         self.mix(counts, cell.identity());
-        self.newly.push(cell.identity());
+        if !is_identified {
+            self.newly.push(cell.identity());
+        }
+        if self.stands_for_itself(cell, false) {
+            return Ok(());
+        }
         match (known(cell), thunk.suspended_work()) {
             (Some(value), _) => self.todo.push((value, false)),
             (None, Some(Work::Run(_, slots) | Work::Apply(slots))) => self.push(slots, false)?,
@@ -161,6 +213,7 @@ impl Walk<'_> {
     fn value(&mut self, value: Value, counts: bool) -> Result<(), Refusal> {
         if let Some(string) = value.as_str() {
             self.mix(counts, (1u8, string.bytes()));
+        } else if self.stands_for_itself(value, counts) {
         } else if let Some(list) = value.as_list() {
             if self.first(value, counts) {
                 self.mix(counts, 2u8);

@@ -15,10 +15,10 @@ mod table;
 
 pub use digest::{Digest, Digests};
 pub use equality::{Sameness, same};
-pub use instance::Instances;
-pub use key::{Key, Refusal};
+pub use instance::{Closed, Instances};
+pub use key::{Key, Outside, Refusal};
 pub use map::{Map, Maps};
 pub use pairs::Pairs;
-pub use state::{Memo, Mode};
+pub use state::{Memo, Mode, expensive_from};
 pub use stats::Stats;
 pub use table::{Entry, Table};

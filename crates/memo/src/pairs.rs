@@ -4,6 +4,7 @@
 //! functions when they have the same code over corresponding captures and nobody but the call can reach the first
 //! (`docs/memo-soundness.md`, "Arguments"). A suspended value corresponds to nothing but itself.
 
+use crate::Instances;
 use crate::key::{Key, known};
 use firn_source::Pos;
 use firn_value::{Function, Slot, Stamp, Value};
@@ -23,9 +24,10 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// The correspondence, if the keys are equal. `near` tells whether cells of an instance reach the inside of the first call
-    /// only by its inputs.
-    pub fn of(first: &Key, second: &Key, near: impl Fn(Stamp) -> bool) -> Option<Pairs> {
+    /// The correspondence, if the keys are equal. Cells that differ must reach the inside of the first call, the instance `call`, only by
+    /// its inputs.
+    pub fn of(first: &Key, second: &Key, instances: &Instances, call: Stamp) -> Option<Pairs> {
+        let near = |stamp| instances.is_near(stamp, call);
         if !std::ptr::eq(first.code, second.code) || first.words.len() != second.words.len() {
             return None;
         }
@@ -34,7 +36,7 @@ impl Pairs {
         while let Some((a, b)) = todo.pop() {
             pairs.pair(a, b, &near, &mut todo)?;
         }
-        (pairs.functions.is_empty() || pairs.is_consistent()).then_some(pairs)
+        (pairs.functions.is_empty() || pairs.is_consistent(&first.files, instances)).then_some(pairs)
     }
 
     fn pair(&mut self, a: Value, b: Value, near: &impl Fn(Stamp) -> bool, todo: &mut Vec<(Value, Value)>) -> Option<()> {
@@ -104,15 +106,17 @@ impl Pairs {
         (a.as_path().is_some() && a.as_path() == b.as_path()).then_some(())
     }
 
-    /// What corresponds to itself must not reach a function that corresponds to another, or cells that do.
-    fn is_consistent(&self) -> bool {
+    /// What corresponds to itself must not reach a function that corresponds to another, or cells that do. Cells of the files that the
+    /// key names do not: those reach nothing that is near the call, and what corresponds to another is.
+    fn is_consistent(&self, files: &[Stamp], instances: &Instances) -> bool {
         let mut seen = FxHashSet::default();
         let mut todo = self.itself.clone();
         while let Some(word) = todo.pop() {
             if self.images.contains_key(&word.identity()) {
                 return false;
             }
-            if seen.insert(word.identity()) {
+            let is_files = || instances.file_of(word.stamp()).is_some_and(|file| files.contains(&file));
+            if seen.insert(word.identity()) && !is_files() {
                 children(word, &mut todo);
             }
         }

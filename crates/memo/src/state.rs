@@ -1,11 +1,12 @@
 //! The state of the memo that all machines of an evaluation share.
 
 use crate::key::Identified;
-use crate::{Entry, Instances, Key, Maps, Refusal, Stats, Table};
-use firn_value::{Lambda, Slot, Value};
+use crate::{Entry, Instances, Key, Maps, Outside, Refusal, Stats, Table};
+use firn_ir::Standing;
+use firn_value::{Lambda, Slot, Stamp, Value};
 use rustc_hash::FxHashSet;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What is remembered (O1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,13 +40,28 @@ pub struct Memo {
     deep: AtomicBool,
 }
 
-/// The most cells that are looked at for the key of a call that recurs, and of one that does not yet.
+/// The most cells that are looked at for the key of a call, if calls of the function have paid, and if they have not yet.
 const LIMIT: usize = 256;
-const FIRST_LIMIT: usize = 32;
+const FIRST_LIMIT: usize = 48;
 /// So many calls in a row that were neither answered nor expensive, and the function's calls are not remembered any more.
-const PATIENCE: u8 = 32;
+const PATIENCE: u8 = 24;
+/// The same for functions that are candidates only because a call was expensive.
+const LITTLE_PATIENCE: u8 = 12;
+/// A call without a key counts for so many.
+const REFUSED: u8 = 6;
+/// So many calls of each function are measured.
+const TRIALS: u8 = 2;
 /// Steps that make a call expensive: taking its key is nothing beside it.
-const EXPENSIVE: u64 = 512;
+static EXPENSIVE: AtomicU64 = AtomicU64::new(512);
+
+/// For tests: calls are expensive from so many steps on.
+pub fn expensive_from(steps: u64) {
+    EXPENSIVE.store(steps, Ordering::Relaxed);
+}
+
+fn is_expensive(steps: u64) -> bool {
+    steps >= EXPENSIVE.load(Ordering::Relaxed)
+}
 
 impl Memo {
     /// A memo of this mode.
@@ -59,19 +75,41 @@ impl Memo {
         self.mode != Mode::Off
     }
 
-    /// The key of a call, or why it has none.
-    pub fn key(&self, code: &'static Lambda, captures: &[Slot], args: &[Slot]) -> Result<Key, Refusal> {
-        let calls = code.marks.count();
-        if calls >= PATIENCE {
+    /// The key of a call, or why it has none. Counts the call against the function until it is answered.
+    pub fn key(&self, code: &'static Lambda, words: (&[Slot], &[Slot]), running: &[Stamp]) -> Result<Key, Refusal> {
+        let outside = Outside { instances: &self.instances, running };
+        let limit = if code.marks.has_paid() { LIMIT } else { FIRST_LIMIT };
+        let key = Key::of(code, words, &self.identified, outside, limit);
+        // What is too large once is so again, and found to be at the same cost.
+        code.marks.count(if key.is_ok() { 1 } else { REFUSED });
+        let is_enough = match code.marks.standing() {
+            Standing::Chosen(calls) => calls > PATIENCE,
+            Standing::Expensive(calls) => calls > LITTLE_PATIENCE,
+            Standing::Plain | Standing::Measured(_) => false,
+        };
+        if is_enough {
             code.marks.forget();
         }
-        Key::of(code, captures, args, &self.identified, if calls == 0 { FIRST_LIMIT } else { LIMIT })
+        key
+    }
+
+    /// Notes what a call of a function cost that is being measured: calls of an expensive one are remembered from now on.
+    pub fn measured(&self, code: &'static Lambda, calls: u8, steps: u64) {
+        if is_expensive(steps) && self.instances.has_plenty() {
+            Stats::bump(&self.stats.admitted);
+            code.marks.admit();
+        } else if calls + 1 >= TRIALS {
+            code.marks.forget();
+        } else {
+            code.marks.count(1);
+        }
     }
 
     /// Remembers a call.
     pub fn enter(&self, entry: Entry) {
-        if entry.cost >= EXPENSIVE {
-            entry.key.code.marks.renew();
+        let marks = &entry.key.code.marks;
+        if is_expensive(entry.cost) && matches!(marks.standing(), Standing::Chosen(_)) {
+            marks.renew();
         }
         self.table.insert(entry);
     }

@@ -23,6 +23,8 @@ stats! {
     hits,
     /// Steps (calls and forces) that the answered calls had cost to weak head normal form.
     steps_saved,
+    /// Functions whose calls are remembered because one was expensive.
+    admitted,
     /// Calls that were not there.
     misses_new,
     /// Calls of which too much is reachable.

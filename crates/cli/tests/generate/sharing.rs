@@ -24,12 +24,44 @@ struct Maker {
     variables: Vec<String>,
     /// The first memoised function that may be called here.
     callable: usize,
+    /// How functions of the other file are named here; empty in that file.
+    lib: &'static str,
     fresh: usize,
 }
 
-/// The program that `choices` describe, whether it is printed strictly, and the choices it used.
-pub fn program(choices: Choices) -> (String, bool, Vec<u32>) {
-    let mut maker = Maker { choices, fuel: 90, variables: Vec::new(), callable: 1, fresh: 0 };
+/// A program in files. Where a text names another, it says `LIB` or `KNOT`.
+pub struct Program {
+    /// The program itself.
+    pub main: String,
+    /// Functions and values of a file that it imports.
+    pub lib: String,
+    /// What holds results of the functions in `lib`, which import it.
+    pub knot: String,
+    /// Whether the result is printed strictly.
+    pub strict: bool,
+    /// The choices it used.
+    pub used: Vec<u32>,
+}
+
+/// The program that `choices` describe.
+pub fn program(choices: Choices) -> Program {
+    let mut maker = Maker { choices, fuel: 30, variables: Vec::new(), callable: 4, lib: "", fresh: 0 };
+    let known = ["c0", "c1", "k.r0", "k.r1", "k.s"];
+    let c0 = maker.with(&["c1", "k.s"], Maker::term);
+    let h0 = maker.with(&known, |m| m.function("x", Maker::term));
+    let h1 = maker.with(&known, |m| m.function("x", Maker::term));
+    let lib = format!(
+        "let {HELPERS} in rec {{ c0 = {c0}; c1 = {{ a = {}; g = q: q; }}; h0 = {h0}; h1 = {h1}; k = import KNOT; }}",
+        maker.leaf()
+    );
+    let knot = format!(
+        "let l = import LIB; in {{ r0 = l.h0 {}; r1 = l.h1 {}; s = {{ g = q: q; }}; }}",
+        maker.plain_argument(),
+        maker.plain_argument()
+    );
+    maker.fuel = 80;
+    maker.lib = "l.";
+    maker.callable = 1;
     let f0 = maker.function("x", |m| m.term());
     maker.callable = 2;
     let f1 = maker.function("x", |m| m.term());
@@ -38,17 +70,17 @@ pub fn program(choices: Choices) -> (String, bool, Vec<u32>) {
     maker.callable = 4;
     let f3 = maker.function("x", |m| m.function("y", Maker::term));
     maker.callable = 0;
-    let known = ["v0", "v1", "v2", "s0"];
+    let known = ["v0", "v1", "v2", "s0", "l.c0", "l.c1", "l.k.r0", "l.k.s"];
     let values: Vec<String> = (0..3).map(|i| format!("v{i} = {};", maker.with(&known, Maker::term))).collect();
     let shown: Vec<String> = (0..4).map(|_| maker.with(&known, Maker::term)).collect();
     let strict = !maker.choices.once_in(3);
-    let text = format!(
-        "let {HELPERS} f0 = memo ({f0}); f1 = memo ({f1}); f2 = memo ({f2}); f3 = memo ({f3}); \
+    let main = format!(
+        "let {HELPERS} l = import LIB; f0 = memo ({f0}); f1 = memo ({f1}); f2 = memo ({f2}); f3 = memo ({f3}); \
          s0 = {{ a = v1; g = q: q; }}; {} in [ {} ]",
         values.join(" "),
         shown.join(" ")
     );
-    (text, strict, maker.choices.used())
+    Program { main, lib, knot, strict, used: maker.choices.used() }
 }
 
 impl Maker {
@@ -90,7 +122,17 @@ impl Maker {
         }
     }
 
+    /// An argument that is the same wherever it stands.
+    fn plain_argument(&mut self) -> &'static str {
+        let argument = ARGUMENTS[self.choices.below(ARGUMENTS.len())];
+        if argument == "s0" || argument == "v0" { "3" } else { argument }
+    }
+
     fn call(&mut self) -> String {
+        if !self.lib.is_empty() && self.choices.below(4) == 0 {
+            let argument = if self.choices.below(3) == 0 { self.argument() } else { self.plain_argument().to_owned() };
+            return format!("({}h{} {argument})", self.lib, self.choices.below(2));
+        }
         let functions = 4 - self.callable.min(4);
         if functions == 0 {
             return self.leaf();

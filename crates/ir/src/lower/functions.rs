@@ -1,7 +1,7 @@
 //! Lowering of functions.
 
 use super::{Lowered, Lowering};
-use crate::Plans;
+use crate::{Marks, Plans};
 use crate::arena::{keep, keep_all};
 use crate::expr::*;
 use crate::lower::{Literals, LowerError};
