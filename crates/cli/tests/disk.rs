@@ -9,43 +9,15 @@
 mod edits;
 #[path = "disk/program.rs"]
 mod program;
+#[path = "disk/random.rs"]
+mod random;
 
 use edits::{Edit, Project};
+use random::{Random, number};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// Numbers that look random and are the same for the same seed.
-#[derive(Clone)]
-pub struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// A number below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.next() >> 11) as usize % end
-    }
-
-    /// One of these.
-    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
-    }
-}
-
-fn number(variable: &str, default: usize) -> usize {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
 
 fn firn(cache: &Path, memo: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));

@@ -4,48 +4,21 @@
 //! `FIRN_SHARED_PROGRAMS` (150) says how many random programs are asked in two places.
 #![allow(clippy::disallowed_methods, reason = "a test changes files itself; the door is for the evaluator")]
 
+#[path = "shared/jobs.rs"]
+mod jobs;
 #[path = "disk/program.rs"]
 mod program;
 #[path = "shared/proxy.rs"]
 mod proxy;
+#[path = "disk/random.rs"]
+mod random;
 #[path = "shared/servers.rs"]
 mod servers;
 
+use random::{Random, number};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-
-/// Numbers that look random and are the same for the same seed.
-#[derive(Clone)]
-pub struct Random(u64);
-
-impl Random {
-    /// From a seed.
-    pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// A number below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.next() >> 11) as usize % end
-    }
-
-    /// One of these.
-    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
-    }
-}
-
-fn number(variable: &str, default: usize) -> usize {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
 
 /// Where machines, the key and the remote are.
 struct World {

@@ -1,6 +1,6 @@
 //! A project on disk and the edits it goes through.
 
-use crate::Random;
+use crate::random::Random;
 use crate::program::{self, DATA, EXPRESSIONS};
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ impl Project {
         let mut project = Project::plain(root, "");
         std::fs::create_dir_all(root.join("sub")).expect("made");
         std::fs::create_dir_all(root.join("dir")).expect("made");
-        project.write("default.nix", &program::main(random));
+        project.write("default.nix", &program(random));
         for (index, name) in EXPRESSIONS.iter().enumerate() {
             project.write(name, &program::file(random, index));
         }
@@ -143,4 +143,10 @@ impl Edit {
             _ => Edit::Nothing,
         }
     }
+}
+
+/// The program: one set in another, over files that are imported.
+fn program(random: &mut Random) -> String {
+    let (a, b) = (program::expression(random, "./", 3), program::expression(random, "./", 3));
+    format!("{{ arg ? \"\" }}: {{ r = {{ a = {a} + import ./e0.nix; b = {b} + arg; }}; }}\n")
 }

@@ -1,6 +1,6 @@
 //! Random programs that look at the outside in every way that is observed.
 
-use crate::Random;
+use crate::random::Random;
 
 /// Files that hold expressions.
 pub const EXPRESSIONS: [&str; 4] = ["e0.nix", "e1.nix", "e2.nix", "sub/default.nix"];
@@ -73,10 +73,4 @@ pub fn jobs(random: &mut Random) -> String {
         text += &format!("  j{i} = job \"j{i}\" ({one} + (if {own} == \"1\" then {other} else {own}));\n");
     }
     text + "  more = { recurseForDerivations = s1 != \"0\"; k = job \"k\" s3; };\n}\n"
-}
-
-/// The program.
-pub fn main(random: &mut Random) -> String {
-    let (a, b) = (expression(random, "./", 3), expression(random, "./", 3));
-    format!("{{ arg ? \"\" }}: {{ r = {{ a = {a} + import ./e0.nix; b = {b} + arg; }}; }}\n")
 }
