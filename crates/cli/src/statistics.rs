@@ -93,7 +93,7 @@ fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<
     let on_disk = memory.map(|memory| ("disk", disk(&memory.outcome())));
     let remotes = memory.and_then(Memory::shared).map(|counts| ("shared", shared(&counts)));
     let memo: Vec<(&str, Tree)> =
-        run(machine).map(|run| ("run", run)).into_iter().chain(on_disk).chain(remotes).collect();
+        run(machine, cpu).map(|run| ("run", run)).into_iter().chain(on_disk).chain(remotes).collect();
     if !memo.is_empty() {
         members.push(("memo", object(memo)));
     }
@@ -157,18 +157,27 @@ fn counted(calls: &CallTree) -> [(&'static str, Tree); 3] {
 }
 
 /// What the memo did within the run (O2), and the functions that profited most; nothing if it is off.
-fn run(machine: &Machine) -> Option<Tree> {
+fn run(machine: &Machine, cpu: f64) -> Option<Tree> {
     let memo = &machine.shared.memo;
     if !memo.is_on() {
         return None;
     }
     let number = |number: u64| Tree::Int(number as i64);
+    let counts = memo.stats.all();
+    let sum = |prefix: &str| counts.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, count)| count).sum::<u64>();
+    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    let (hits, saved) = (sum("hits"), sum("steps_saved"));
+    let steps = machine.stats.calls.get() + machine.stats.forces.get();
     let mut members = BTreeMap::from([
         (b"entries".to_vec(), number(memo.table.len() as u64)),
         (b"instances".to_vec(), number(memo.instances.count())),
-        (b"best".to_vec(), Tree::List(memo.table.best(10).iter().map(|entry| profiting(entry)).collect())),
+        (b"closedTerms".to_vec(), number(memo.closed.len() as u64)),
+        (b"hitRate".to_vec(), Tree::Float(share(hits, hits + sum("misses_")))),
+        // A step that was saved is taken to have the cost of one that was made.
+        (b"secondsSaved".to_vec(), Tree::Float(cpu * share(saved, steps))),
+        (b"best".to_vec(), Tree::List(memo.profits.best(10).iter().map(profiting).collect())),
     ]);
-    members.extend(memo.stats.all().into_iter().map(|(name, count)| (camel(name).into_bytes(), number(count))));
+    members.extend(counts.into_iter().map(|(name, count)| (camel(name).into_bytes(), number(count))));
     Some(Tree::Object(members))
 }
 
@@ -178,11 +187,12 @@ fn camel(name: &str) -> String {
     parts.fold(first, |all, part| all + &part[..1].to_uppercase() + &part[1..])
 }
 
-fn profiting(entry: &firn_memo::Entry) -> Tree {
-    let place = entry.key.code.pos_at(0).resolve().map_or_else(String::new, |at| firn_eval::show_location(&at));
+fn profiting(profit: &firn_memo::Profit) -> Tree {
+    let place = profit.code.pos_at(0).resolve().map_or_else(String::new, |at| firn_eval::show_location(&at));
     object(vec![
         ("at", Tree::text(&place)),
-        ("hits", Tree::Int(entry.hits() as i64)),
-        ("steps", Tree::Int(entry.cost as i64)),
+        ("name", profit.code.name.map_or(Tree::Null, |name| Tree::text(&name.to_str()))),
+        ("hits", Tree::Int(profit.hits as i64)),
+        ("steps", Tree::Int(profit.steps as i64)),
     ])
 }

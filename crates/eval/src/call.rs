@@ -194,7 +194,7 @@ impl Machine {
                     *failed = true;
                     self.keep_waiting(error).map(|error| {
                         // The error lies in a cell that has no code to run again.
-                        firn_value::Production::make_noise();
+                        self.make_noise();
                         Thunk::failed(error)
                     })
                 }

@@ -32,9 +32,13 @@ impl Machine {
 
     #[inline(never)]
     fn force_thunk(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        // PERF: without memory and threads nothing but the value is kept of a production.
-        if self.plain
-            && !self.is_stack_low()
+        if self.plain { self.force_plain(thunk, pos) } else { self.force_here(thunk, pos) }
+    }
+
+    // PERF: without memory and threads nothing but the value is kept of a production.
+    #[inline(never)]
+    fn force_plain(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        if !self.is_stack_low()
             && let Some(claim) = thunk.claim_alone(self.thread)
         {
             Stats::bump(&self.stats.forces);
@@ -50,6 +54,31 @@ impl Machine {
         self.force_watched(thunk, pos)
     }
 
+    /// Forces with a memo or labels.
+    // PERF: nearly every thunk is code of the running instance, and quiet: then the production need not be changed.
+    #[inline(never)]
+    fn force_here(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        if !self.is_here() || self.is_stack_low() {
+            return self.force_watched(thunk, pos);
+        }
+        let Some(claim) = thunk.claim_here(self.thread) else { return self.force_watched(thunk, pos) };
+        Stats::bump(&self.stats.forces);
+        let noises = self.noises.get();
+        let result = match claim.body_here() {
+            (body, []) => self.run_closed(body),
+            (body, captures) => self.run(body, captures),
+        };
+        let is_quiet = || if self.labelled { !Production::current().is_marked() } else { self.noises.get() == noises };
+        match result {
+            Ok(value) if is_quiet() => {
+                claim.publish_alone(value);
+                Ok(value)
+            }
+            Ok(value) => self.publish_specially(claim, Production::current(), value),
+            Err(error) => self.failed(thunk, claim, Production::current(), error),
+        }
+    }
+
     #[inline(never)]
     fn force_watched(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         if self.labelled
@@ -62,6 +91,7 @@ impl Machine {
         let outer = claim.begin();
         // PERF: nearly every thunk is code of the running instance; what else there is stays out of the way.
         let result = match claim.body() {
+            Some((body, [])) if !claim.is_elsewhere(outer) && !self.is_stack_low() => self.run_closed(body),
             Some((body, captures)) if !claim.is_elsewhere(outer) && !self.is_stack_low() => self.run(body, captures),
             _ => self.perform(&claim, outer, pos),
         };
@@ -102,6 +132,7 @@ impl Machine {
     #[inline(always)]
     fn perform_here(&self, work: Work, pos: Pos) -> Result<Value> {
         match work {
+            Work::Run(body, []) => self.run_closed(body),
             Work::Run(body, captures) => self.run(body, captures),
             Work::Apply(slots) => self.apply(slots, pos),
             Work::Transport(map, original) => self.transport(map, original, pos),
@@ -158,7 +189,12 @@ impl Machine {
         match self.manner {
             _ if ahead => claim.restore(),
             _ if !self.is_remembered(&error) => claim.restore(),
-            Manner::Alone => claim.fail(error.share(), label),
+            Manner::Alone => {
+                claim.fail(error.share(), label);
+                if !self.is_here() {
+                    error.mark();
+                }
+            }
             _ => claim.fail(Box::new((*error).clone()), label),
         }
         Err(error)
@@ -195,7 +231,14 @@ impl Machine {
                 }
                 ThunkState::Failed(error, label) => {
                     labels::take(label);
-                    return Err(if self.manner == Manner::Alone { error.raise() } else { Box::new(error.clone()) });
+                    if self.manner != Manner::Alone {
+                        return Err(Box::new(error.clone()));
+                    }
+                    let error = error.raise();
+                    if !self.is_here() {
+                        error.mark();
+                    }
+                    return Err(error);
                 }
                 ThunkState::Suspended => return self.force_thunk(thunk, pos),
                 // Another thread's claim is waited for, unless that thread waits for this one.

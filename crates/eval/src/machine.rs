@@ -148,6 +148,8 @@ pub struct Machine {
     pub(crate) on_behalf: RefCell<Vec<Stamp>>,
     /// How many those are.
     pub(crate) aheads: Cell<u32>,
+    /// How often a production was made noisy: one in which this does not change is quiet.
+    pub(crate) noises: Cell<u64>,
     pub(crate) max_depth: u32,
     pub(crate) show_trace: bool,
     /// Nothing but values is kept: there is neither a memo nor a label.
@@ -262,6 +264,7 @@ impl Machine {
             running: RefCell::default(),
             on_behalf: RefCell::default(),
             aheads: Cell::new(0),
+            noises: Cell::new(0),
             max_depth,
             show_trace,
             plain,

@@ -11,9 +11,10 @@ use crate::{Machine, Stats};
 use firn_memo::kept::labels;
 use firn_ir::Standing;
 use firn_memo::{Closed, Entry, Instances, Key, Mode, Pairs};
-use firn_source::Pos;
-use firn_value::{Closure, Expr, Label, Lambda, Production, Result, Slot, Stamp, Thunk, ThunkState, Value, Work};
+use firn_source::{Pos, Symbol};
+use firn_value::{Body, Closure, Expr, Label, Lambda, Production, Result, Slot, Stamp, Thunk, ThunkState, Value, Work};
 use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
 
 impl Machine {
     /// Runs a closure whose calls are remembered; its arguments are in its first slots.
@@ -53,7 +54,7 @@ impl Machine {
         match self.answer(&key) {
             Some(value) if memo.mode == Mode::Shadow => {
                 let fresh = self.enter_plain(closure, lambda, locals, pos)?;
-                self.shadow(value, fresh, lambda);
+                self.shadow(value, fresh, lambda.name);
                 Ok(fresh)
             }
             Some(value) => Ok(value),
@@ -139,6 +140,9 @@ impl Machine {
     /// Makes a call in an instance of its own and remembers it.
     fn enter_new(&self, key: Key, closure: Closure, locals: &[Slot], pos: Pos) -> Result<Value> {
         let memo = &self.shared.memo;
+        if !memo.has_room(firn_host::memory_pressure) {
+            return self.enter_plain(closure, key.code, locals, pos);
+        }
         firn_memo::Stats::bump(&memo.stats.misses_new);
         let opened = memo.instances.open(Production::current().stamp(), self.running.borrow().iter().copied(), &key);
         let instance = match opened {
@@ -162,6 +166,31 @@ impl Machine {
             memo.enter(Entry::new(key, instance, value, self.steps() - before));
         }
         result
+    }
+
+    /// Runs code without captures: once, if what it gives is plain and it is quiet.
+    #[inline(never)]
+    pub(crate) fn run_closed(&self, body: &'static Body) -> Result<Value> {
+        let memo = &self.shared.memo;
+        if !memo.is_on() || memo.is_deep() {
+            return self.run(body, &[]);
+        }
+        let known = memo.closed.get(body);
+        if let Some((value, steps)) = known
+            && memo.mode == Mode::Run
+        {
+            firn_memo::Stats::bump(&memo.stats.closed_hits);
+            memo.stats.steps_saved.fetch_add(steps, Ordering::Relaxed);
+            return Ok(value);
+        }
+        let (before, noises) = (self.steps(), self.noises.get());
+        let value = self.run(body, &[])?;
+        match known {
+            Some((known, _)) => self.shadow(known, value, None),
+            None if self.noises.get() == noises && !memo.is_deep() => memo.closed.keep(body, value, self.steps() - before),
+            None => {}
+        }
+        Ok(value)
     }
 
     fn steps(&self) -> u64 {
@@ -188,9 +217,17 @@ impl Machine {
             if self.is_ahead(stamp) {
                 return Err(crate::force::postponed());
             }
-            Production::make_noise();
+            self.make_noise();
+        } else {
+            self.noises.set(self.noises.get() + 1);
         }
         Ok(())
+    }
+
+    /// Makes the running production noisy.
+    pub(crate) fn make_noise(&self) {
+        self.noises.set(self.noises.get() + 1);
+        Production::make_noise();
     }
 
     /// Notes that the running production looks at a position: noise, if the position comes from the arguments of a call. Whoever
@@ -214,9 +251,9 @@ impl Machine {
 
     /// Keeps an answer from memory beside what a fresh evaluation gave.
     #[cold]
-    fn shadow(&self, answer: Value, fresh: Value, lambda: &'static Lambda) {
+    fn shadow(&self, answer: Value, fresh: Value, name: Option<Symbol>) {
         let mut shadows = self.shared.memo.shadows.lock().unwrap_or_else(|e| e.into_inner());
-        shadows.push((answer, fresh, lambda));
+        shadows.push((answer, fresh, name));
         Stats::bump(&self.stats.shadows);
     }
 }

@@ -26,11 +26,11 @@ impl Machine {
         let silent: Box<dyn FnMut(&[u8]) + Send> = Box::new(|_| {});
         let log = std::mem::replace(&mut *self.shared.log.lock().unwrap_or_else(|e| e.into_inner()), silent);
         let mut differences = Vec::new();
-        for (answer, fresh, lambda) in pairs {
+        for (answer, fresh, name) in pairs {
             // One at a time: a fresh value may be beside the answers to several calls, one inside the other.
             let mut comparison = Comparison::default();
             firn_memo::Stats::bump(&self.shared.memo.stats.compared);
-            let called = lambda.name.map_or_else(|| "a function".to_owned(), |name| name.to_string());
+            let called = name.map_or_else(|| "a function".to_owned(), |name| name.to_string());
             comparison.todo.push((answer, fresh, called));
             if let Err(difference) = self.compare_all(&mut comparison) {
                 firn_memo::Stats::bump(&self.shared.memo.stats.differences);

@@ -51,7 +51,8 @@ impl Machine {
                         Ok(Some(value))
                     }
                     Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
-                    Err(_) => {
+                    Err(error) => {
+                        error.rewind();
                         self.shared.memo.leave_alone(thunk.value());
                         Ok(None)
                     }

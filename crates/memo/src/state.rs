@@ -1,8 +1,9 @@
 //! The state of the memo that all machines of an evaluation share.
 
 use crate::key::Identified;
-use crate::{Entry, Instances, Key, Maps, Outside, Refusal, Stats, Table};
+use crate::{ClosedTerms, Entry, Instances, Key, Maps, Outside, Profits, Refusal, Stats, Table};
 use firn_ir::Standing;
+use firn_source::Symbol;
 use firn_value::{Lambda, Slot, Stamp, Value};
 use rustc_hash::FxHashSet;
 use std::sync::Mutex;
@@ -31,13 +32,18 @@ pub struct Memo {
     pub maps: Maps,
     /// Remembered calls.
     pub table: Table,
+    /// Closed terms.
+    pub closed: ClosedTerms,
     /// Counters.
     pub stats: Stats,
+    /// Who profits.
+    pub profits: Profits,
     identified: Identified,
     alone: Mutex<FxHashSet<u64>>,
     /// Answers from memory and what a fresh evaluation gave, to be compared.
-    pub shadows: Mutex<Vec<(Value, Value, &'static Lambda)>>,
+    pub shadows: Mutex<Vec<(Value, Value, Option<Symbol>)>>,
     deep: AtomicBool,
+    pressed: AtomicBool,
 }
 
 /// The most cells that are looked at for the key of a call, if calls of the function have paid, and if they have not yet.
@@ -53,6 +59,10 @@ const REFUSED: u8 = 6;
 const TRIALS: u8 = 2;
 /// Steps that make a call expensive: taking its key is nothing beside it.
 static EXPENSIVE: AtomicU64 = AtomicU64::new(512);
+
+/// Per cent of the time waited for memory from which nothing more is remembered, and below which things are again.
+const PRESSED: f64 = 10.0;
+const RELIEVED: f64 = 1.0;
 
 /// For tests: calls are expensive from so many steps on.
 pub fn expensive_from(steps: u64) {
@@ -118,8 +128,27 @@ impl Memo {
     pub fn answered(&self, code: &'static Lambda, steps: u64) {
         code.marks.renew();
         crate::doubt::answered();
+        self.profits.add(code, steps);
         Stats::bump(&self.stats.hits);
         self.stats.steps_saved.fetch_add(steps, Ordering::Relaxed);
+    }
+
+    /// Whether calls may be remembered as far as memory goes. `pressure` tells from time to time how hard it is to get (per cent of the
+    /// time waited for it); when it is, calls that never were an answer are dropped, and no more are remembered until that is over.
+    pub fn has_room(&self, pressure: impl FnOnce() -> Option<f64>) -> bool {
+        let pressed = self.pressed.load(Ordering::Relaxed);
+        let count = if pressed { self.stats.misses_pressed.fetch_add(1, Ordering::Relaxed) } else { self.stats.misses_new.load(Ordering::Relaxed) };
+        let interval = if pressed { 1024 } else { 64 };
+        if count % interval != interval - 1 {
+            return !pressed;
+        }
+        let pressure = pressure().unwrap_or_default();
+        let now = if pressed { pressure >= RELIEVED } else { pressure >= PRESSED };
+        if now && !pressed {
+            self.stats.shed.fetch_add(self.table.shed() as u64, Ordering::Relaxed);
+        }
+        self.pressed.store(now, Ordering::Relaxed);
+        !now
     }
 
     /// Notes that forcing the cell for others came to nothing, so that nobody tries again.
@@ -141,5 +170,27 @@ impl Memo {
     #[inline]
     pub fn is_deep(&self) -> bool {
         self.deep.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_remembered_while_memory_is_short() {
+        let memo = Memo::new(Mode::Run);
+        let asked = |times: u64, pressure: f64| {
+            let mut last = true;
+            for _ in 0..times {
+                last = memo.has_room(|| Some(pressure));
+                Stats::bump(&memo.stats.misses_new);
+            }
+            last
+        };
+        assert!(asked(200, 5.0));
+        assert!(!asked(64, 20.0));
+        assert!(!asked(2000, 5.0), "it is not over while there is some");
+        assert!(asked(1024, 0.0));
     }
 }

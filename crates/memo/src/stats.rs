@@ -43,6 +43,12 @@ stats! {
     misses_deep,
     /// Calls not remembered because all instance numbers are in use.
     misses_full,
+    /// Calls not remembered because memory was short.
+    misses_pressed,
+    /// Remembered calls dropped because memory was short.
+    shed,
+    /// Closed terms whose value was known.
+    closed_hits,
     /// Transported cells that took the original's value.
     shared,
     /// Transported cells whose original was evaluated for them.

@@ -78,16 +78,10 @@ impl Table {
         self.len() == 0
     }
 
-    /// The calls that were the answer most often times what they cost, best first.
-    pub fn best(&self, count: usize) -> Vec<Arc<Entry>> {
-        let mut all: Vec<Arc<Entry>> = self.entries.iter().map(|(_, entry)| entry).filter(|entry| entry.hits() > 0).collect();
-        all.sort_by_key(|entry| std::cmp::Reverse((entry.hits() * (entry.cost + 1), entry.key.hash)));
-        all.truncate(count);
-        all
-    }
-
-    /// Forgets everything, under memory pressure.
-    pub fn clear(&self) {
-        self.entries.clear();
+    /// Drops the calls that were never the answer; how many those were.
+    pub fn shed(&self) -> usize {
+        let before = self.len();
+        self.entries.retain(|_, entry| entry.hits() > 0);
+        before - self.len().min(before)
     }
 }

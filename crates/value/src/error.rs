@@ -103,6 +103,8 @@ pub struct Error {
 struct Trace {
     links: Mutex<Option<Arc<Link>>>,
     waiting: AtomicBool,
+    /// The frames that stay if the attempt in which the error was raised is given up.
+    mark: Mutex<Option<Option<Arc<Link>>>>,
 }
 
 impl Trace {
@@ -113,7 +115,7 @@ impl Trace {
 
 impl Clone for Error {
     fn clone(&self) -> Error {
-        let trace = Trace { links: Mutex::new(self.trace.links().clone()), waiting: AtomicBool::new(false) };
+        let trace = Trace { links: Mutex::new(self.trace.links().clone()), ..Trace::default() };
         Error { info: Arc::clone(&self.info), trace: Arc::new(trace) }
     }
 }
@@ -176,6 +178,21 @@ impl Error {
     /// What forcing a failed thunk raises: the error itself if nobody raised it yet, otherwise a copy.
     pub fn raise(&self) -> Box<Error> {
         if self.trace.waiting.swap(false, Ordering::Relaxed) { self.share() } else { Box::new(self.clone()) }
+    }
+
+    /// Notes that the error leaves a thunk that stays failed with it, in an attempt that may be given up.
+    pub fn mark(&self) {
+        let links = self.trace.links().clone();
+        *self.trace.mark.lock().unwrap_or_else(|e| e.into_inner()) = Some(links);
+    }
+
+    /// The attempt is given up: thunks that failed in it have the error as it left the outermost of them, and whoever needs that one
+    /// raises it for the first time.
+    pub fn rewind(&self) {
+        if let Some(links) = self.trace.mark.lock().unwrap_or_else(|e| e.into_inner()).take() {
+            *self.trace.links() = links;
+            self.trace.waiting.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Adds names that may have been meant, best first.

@@ -297,6 +297,22 @@ impl Thunk {
         Some(Claim { thunk: self, head })
     }
 
+    /// As [`Thunk::claim`], for code of the running production's own instance, where there is one thread of this number and
+    /// the production has been quiet: then it need not be changed for another.
+    #[inline]
+    pub fn claim_here(&'static self, thread: u32) -> Option<Claim> {
+        let head = self.head.load();
+        if header_kind(head) != kind::SUSPENDED || SHARED.load(Ordering::Relaxed) {
+            return None;
+        }
+        // A production that was noisy or has a label has more bits than a stamp, and is no thunk's.
+        if header_stamp(head) != heap::production() {
+            return None;
+        }
+        self.head.claim(head, thread, false);
+        Some(Claim { thunk: self, head })
+    }
+
     #[cold]
     fn transported(&'static self, head: u64) -> Work {
         let parts = self.parts(head, 2);
@@ -471,7 +487,14 @@ impl Claim {
         (body, unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), body.captures.len()) })
     }
 
-    /// Publishes the result of a thunk claimed by [`Thunk::claim_alone`].
+    /// The code and captures of a thunk claimed by [`Thunk::claim_here`].
+    #[inline]
+    pub fn body_here(&self) -> (&'static Body, &'static [Slot]) {
+        let body = body_at(header_address(self.head));
+        (body, self.thunk.parts(self.head, body.captures.len()))
+    }
+
+    /// Publishes the result of a thunk claimed by [`Thunk::claim_alone`] or [`Thunk::claim_here`].
     #[inline]
     pub fn publish_alone(self, value: Value) {
         debug_assert!(value.is_whnf());
