@@ -122,80 +122,127 @@ pub trait Host: Send + Sync {
     }
 }
 
+/// Methods of [`Host`] that hand the question on to a host behind: `hand_on!(self => self.host; env home)`.
+macro_rules! hand_on {
+    ($self:ident => $behind:expr; $($method:ident)*) => { $(hand_on!(@ $method $self $behind);)* };
+    (@ lstat $self:ident $behind:expr) => {
+        fn lstat(&$self, path: &$crate::AbsPath) -> Result<Option<$crate::Stat>, $crate::HostError> {
+            $behind.lstat(path)
+        }
+    };
+    (@ read_file $self:ident $behind:expr) => {
+        fn read_file(&$self, path: &$crate::AbsPath) -> Result<$crate::FileContent, $crate::HostError> {
+            $behind.read_file(path)
+        }
+    };
+    (@ read_once $self:ident $behind:expr) => {
+        fn read_once(&$self, path: &$crate::AbsPath) -> Result<$crate::FileContent, $crate::HostError> {
+            $behind.read_once(path)
+        }
+    };
+    (@ read_dir $self:ident $behind:expr) => {
+        fn read_dir(&$self, path: &$crate::AbsPath) -> Result<$crate::Listing, $crate::HostError> {
+            $behind.read_dir(path)
+        }
+    };
+    (@ read_link $self:ident $behind:expr) => {
+        fn read_link(&$self, path: &$crate::AbsPath) -> Result<std::sync::Arc<[u8]>, $crate::HostError> {
+            $behind.read_link(path)
+        }
+    };
+    (@ env $self:ident $behind:expr) => {
+        fn env(&$self, name: &[u8]) -> Option<std::sync::Arc<[u8]>> {
+            $behind.env(name)
+        }
+    };
+    (@ current_time $self:ident $behind:expr) => {
+        fn current_time(&$self) -> i64 {
+            $behind.current_time()
+        }
+    };
+    (@ home $self:ident $behind:expr) => {
+        fn home(&$self) -> Result<std::sync::Arc<[u8]>, $crate::HostError> {
+            $behind.home()
+        }
+    };
+    (@ current_dir $self:ident $behind:expr) => {
+        fn current_dir(&$self) -> Result<$crate::AbsPath, $crate::HostError> {
+            $behind.current_dir()
+        }
+    };
+    (@ check_access $self:ident $behind:expr) => {
+        fn check_access(&$self, path: &$crate::AbsPath) -> Result<(), $crate::HostError> {
+            $behind.check_access(path)
+        }
+    };
+    (@ allow $self:ident $behind:expr) => {
+        fn allow(&$self, prefix: $crate::AbsPath) {
+            $behind.allow(prefix);
+        }
+    };
+    (@ seen_at $self:ident $behind:expr) => {
+        fn seen_at(&$self, path: &[u8]) {
+            $behind.seen_at(path);
+        }
+    };
+    (@ related $self:ident $behind:expr) => {
+        fn related(&$self, one: &[u8], other: &[u8]) {
+            $behind.related(one, other);
+        }
+    };
+    (@ notes_places $self:ident $behind:expr) => {
+        fn notes_places(&$self) -> bool {
+            $behind.notes_places()
+        }
+    };
+    (@ mount $self:ident $behind:expr) => {
+        fn mount(&$self, seen_at: $crate::AbsPath, mount: $crate::Mount) -> bool {
+            $behind.mount(seen_at, mount)
+        }
+    };
+    (@ file_type $self:ident $behind:expr) => {
+        fn file_type(&$self, path: &$crate::AbsPath) -> Result<Option<$crate::FileType>, $crate::HostError> {
+            $behind.file_type(path)
+        }
+    };
+    (@ existing_type $self:ident $behind:expr) => {
+        fn existing_type(&$self, path: &$crate::AbsPath) -> Result<$crate::FileType, $crate::HostError> {
+            $behind.existing_type(path)
+        }
+    };
+    (@ dir_entry $self:ident $behind:expr) => {
+        fn dir_entry(&$self, dir: &$crate::AbsPath, name: &[u8]) -> Result<Option<$crate::Entry>, $crate::HostError> {
+            $behind.dir_entry(dir, name)
+        }
+    };
+    (@ resolve_symlinks $self:ident $behind:expr) => {
+        fn resolve_symlinks(&$self, path: &$crate::AbsPath, follow: $crate::Follow) -> Result<$crate::AbsPath, $crate::HostError> {
+            $behind.resolve_symlinks(path, follow)
+        }
+    };
+    (@ resolve_expr_path $self:ident $behind:expr) => {
+        fn resolve_expr_path(&$self, path: &$crate::AbsPath) -> Result<$crate::AbsPath, $crate::HostError> {
+            $behind.resolve_expr_path(path)
+        }
+    };
+    (@ path_exists $self:ident $behind:expr) => {
+        fn path_exists(&$self, path: &$crate::AbsPath, must_be_dir: bool) -> Result<bool, $crate::HostError> {
+            $behind.path_exists(path, must_be_dir)
+        }
+    };
+    (@ find_file $self:ident $behind:expr) => {
+        fn find_file(&$self, search: &$crate::search::SearchPath, name: &[u8], entries: &dyn $crate::search::EntrySource) -> Result<$crate::search::Found, $crate::HostError> {
+            $behind.find_file(search, name, entries)
+        }
+    };
+}
+pub(crate) use hand_on;
+
 macro_rules! forward_host {
     ($($kind:ty),*) => {$(
         impl<H: Host + ?Sized> Host for $kind {
-            fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
-                (**self).lstat(path)
-            }
-            fn read_file(&self, path: &AbsPath) -> Result<FileContent, HostError> {
-                (**self).read_file(path)
-            }
-            fn read_once(&self, path: &AbsPath) -> Result<FileContent, HostError> {
-                (**self).read_once(path)
-            }
-            fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {
-                (**self).read_dir(path)
-            }
-            fn read_link(&self, path: &AbsPath) -> Result<Arc<[u8]>, HostError> {
-                (**self).read_link(path)
-            }
-            fn env(&self, name: &[u8]) -> Option<Arc<[u8]>> {
-                (**self).env(name)
-            }
-            fn current_time(&self) -> i64 {
-                (**self).current_time()
-            }
-            fn home(&self) -> Result<Arc<[u8]>, HostError> {
-                (**self).home()
-            }
-            fn current_dir(&self) -> Result<AbsPath, HostError> {
-                (**self).current_dir()
-            }
-            fn check_access(&self, path: &AbsPath) -> Result<(), HostError> {
-                (**self).check_access(path)
-            }
-            fn allow(&self, prefix: AbsPath) {
-                (**self).allow(prefix);
-            }
-            fn mount(&self, seen_at: AbsPath, mount: crate::Mount) -> bool {
-                (**self).mount(seen_at, mount)
-            }
-            fn seen_at(&self, path: &[u8]) {
-                (**self).seen_at(path);
-            }
-            fn related(&self, one: &[u8], other: &[u8]) {
-                (**self).related(one, other);
-            }
-            fn notes_places(&self) -> bool {
-                (**self).notes_places()
-            }
-            fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {
-                (**self).file_type(path)
-            }
-            fn existing_type(&self, path: &AbsPath) -> Result<FileType, HostError> {
-                (**self).existing_type(path)
-            }
-            fn dir_entry(&self, dir: &AbsPath, name: &[u8]) -> Result<Option<Entry>, HostError> {
-                (**self).dir_entry(dir, name)
-            }
-            fn resolve_symlinks(&self, path: &AbsPath, follow: Follow) -> Result<AbsPath, HostError> {
-                (**self).resolve_symlinks(path, follow)
-            }
-            fn resolve_expr_path(&self, path: &AbsPath) -> Result<AbsPath, HostError> {
-                (**self).resolve_expr_path(path)
-            }
-            fn path_exists(&self, path: &AbsPath, must_be_dir: bool) -> Result<bool, HostError> {
-                (**self).path_exists(path, must_be_dir)
-            }
-            fn find_file(
-                &self,
-                search: &SearchPath,
-                name: &[u8],
-                entries: &dyn EntrySource,
-            ) -> Result<Found, HostError> {
-                (**self).find_file(search, name, entries)
-            }
+            hand_on!(self => (**self); lstat read_file read_once read_dir read_link env current_time home current_dir check_access allow seen_at
+                related notes_places mount file_type existing_type dir_entry resolve_symlinks resolve_expr_path path_exists find_file);
         }
     )*};
 }

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::below::Below;
+use crate::host::hand_on;
 use crate::{AbsPath, Entry, FileContent, FileType, Follow, Host, HostError, Listing, Stat};
 
 /// A tree on disk, and what of it does not belong to it.
@@ -110,17 +111,7 @@ fn seen_from(error: HostError, root: &AbsPath, seen_at: &AbsPath) -> HostError {
 }
 
 impl<H: Host> Host for Mounted<H> {
-    fn seen_at(&self, path: &[u8]) {
-        self.host.seen_at(path);
-    }
-
-    fn related(&self, one: &[u8], other: &[u8]) {
-        self.host.related(one, other);
-    }
-
-    fn notes_places(&self) -> bool {
-        self.host.notes_places()
-    }
+    hand_on!(self => self.host; seen_at related notes_places env current_time home current_dir check_access allow);
 
     fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
         self.ask(path, || Ok(None), |host, path| host.lstat(path))
@@ -147,30 +138,6 @@ impl<H: Host> Host for Mounted<H> {
 
     fn read_link(&self, path: &AbsPath) -> Result<Arc<[u8]>, HostError> {
         self.ask(path, || Err(HostError::NotFound(path.clone())), |host, path| host.read_link(path))
-    }
-
-    fn env(&self, name: &[u8]) -> Option<Arc<[u8]>> {
-        self.host.env(name)
-    }
-
-    fn current_time(&self) -> i64 {
-        self.host.current_time()
-    }
-
-    fn home(&self) -> Result<Arc<[u8]>, HostError> {
-        self.host.home()
-    }
-
-    fn current_dir(&self) -> Result<AbsPath, HostError> {
-        self.host.current_dir()
-    }
-
-    fn check_access(&self, path: &AbsPath) -> Result<(), HostError> {
-        self.host.check_access(path)
-    }
-
-    fn allow(&self, prefix: AbsPath) {
-        self.host.allow(prefix);
     }
 
     fn mount(&self, seen_at: AbsPath, mount: Mount) -> bool {

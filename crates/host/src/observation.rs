@@ -21,6 +21,13 @@ pub enum Durability {
     High,
 }
 
+impl Durability {
+    /// The durability of a number in what is kept: the lowest is 0.
+    pub fn from_number(number: u64) -> Option<Durability> {
+        [Durability::Low, Durability::Medium, Durability::High].into_iter().find(|durability| *durability as u64 == number)
+    }
+}
+
 /// What was asked. From [`Question::System`] on they are answered outside this crate and noted with [`Observation::new`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Question {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::below::Below;
+use crate::host::hand_on;
 use crate::observation::{
     digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option,
     digest_path, digest_stat, digest_time, digest_type,
@@ -134,6 +135,8 @@ impl<H: Host, S: Sink> Recording<H, S> {
 }
 
 impl<H: Host, S: Sink> Host for Recording<H, S> {
+    hand_on!(self => self.host; allow check_access);
+
     fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
         let answer = self.host.lstat(path);
         let durability = self.durability(path, matches!(answer, Ok(Some(_))));
@@ -173,10 +176,6 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
         true
     }
 
-    fn allow(&self, prefix: AbsPath) {
-        self.host.allow(prefix);
-    }
-
     fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {
         let answer = self.host.read_dir(path);
         self.note_read(Question::Directory(path.clone()), digest_listing(path, &answer), path, &answer);
@@ -212,10 +211,6 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
         let answer = self.host.current_dir();
         self.note(Question::CurrentDir, digest_path("cwd", &AbsPath::root(), &answer), Durability::Low);
         answer
-    }
-
-    fn check_access(&self, path: &AbsPath) -> Result<(), HostError> {
-        self.host.check_access(path)
     }
 
     fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {

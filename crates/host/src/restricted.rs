@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::host::hand_on;
 use crate::search::{EntrySource, PseudoUrl, SearchPath, entry_path};
 use crate::{AbsPath, Entry, FileContent, FileType, Host, HostError, Listing, Mode, Stat};
 
@@ -106,17 +107,7 @@ fn percent_decoded(raw: &[u8]) -> Vec<u8> {
 }
 
 impl<H: Host> Host for Restricted<H> {
-    fn seen_at(&self, path: &[u8]) {
-        self.host.seen_at(path);
-    }
-
-    fn related(&self, one: &[u8], other: &[u8]) {
-        self.host.related(one, other);
-    }
-
-    fn notes_places(&self) -> bool {
-        self.host.notes_places()
-    }
+    hand_on!(self => self.host; seen_at related notes_places mount current_time home current_dir);
 
     /// NIX: the type of a forbidden path is absent, not refused; only [`Host::existing_type`] refuses.
     fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
@@ -131,10 +122,6 @@ impl<H: Host> Host for Restricted<H> {
     fn read_once(&self, path: &AbsPath) -> Result<FileContent, HostError> {
         self.check_access(path)?;
         self.host.read_once(path)
-    }
-
-    fn mount(&self, seen_at: AbsPath, mount: crate::Mount) -> bool {
-        self.host.mount(seen_at, mount)
     }
 
     fn allow(&self, prefix: AbsPath) {
@@ -166,18 +153,6 @@ impl<H: Host> Host for Restricted<H> {
     /// NIX: every variable is unset.
     fn env(&self, _name: &[u8]) -> Option<Arc<[u8]>> {
         None
-    }
-
-    fn current_time(&self) -> i64 {
-        self.host.current_time()
-    }
-
-    fn home(&self) -> Result<Arc<[u8]>, HostError> {
-        self.host.home()
-    }
-
-    fn current_dir(&self) -> Result<AbsPath, HostError> {
-        self.host.current_dir()
     }
 
     fn check_access(&self, path: &AbsPath) -> Result<(), HostError> {

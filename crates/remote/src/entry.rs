@@ -90,12 +90,7 @@ impl Entry {
         }
         let answer = Digest(reader.fixed()?);
         let cost = reader.unsigned()?;
-        let durability = match reader.unsigned()? {
-            0 => Durability::Low,
-            1 => Durability::Medium,
-            2 => Durability::High,
-            _ => return Err(Malformed::Unexpected),
-        };
+        let durability = Durability::from_number(reader.unsigned()?).ok_or(Malformed::Unexpected)?;
         let made = reader.integer()?;
         let signer = reader.text()?.to_owned();
         if signer.len() > 255 {

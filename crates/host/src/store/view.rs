@@ -8,6 +8,7 @@ use std::sync::Arc;
 use firn_store::store_dir::StoreDir;
 
 use super::{Places, Store};
+use crate::host::hand_on;
 use crate::{AbsPath, FileContent, FileType, Follow, Host, HostError, Listing, RealHost, RealWorld, Stat, resolve};
 
 /// A host with a store in it.
@@ -58,6 +59,8 @@ impl StoreView {
 }
 
 impl Host for StoreView {
+    hand_on!(self => self.host; env current_time home current_dir check_access allow);
+
     fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
         self.ask(path, |host, path| host.lstat(path))
     }
@@ -76,30 +79,6 @@ impl Host for StoreView {
 
     fn read_link(&self, path: &AbsPath) -> Result<Arc<[u8]>, HostError> {
         self.ask(path, |host, path| host.read_link(path))
-    }
-
-    fn env(&self, name: &[u8]) -> Option<Arc<[u8]>> {
-        self.host.env(name)
-    }
-
-    fn current_time(&self) -> i64 {
-        self.host.current_time()
-    }
-
-    fn home(&self) -> Result<Arc<[u8]>, HostError> {
-        self.host.home()
-    }
-
-    fn current_dir(&self) -> Result<AbsPath, HostError> {
-        self.host.current_dir()
-    }
-
-    fn check_access(&self, path: &AbsPath) -> Result<(), HostError> {
-        self.host.check_access(path)
-    }
-
-    fn allow(&self, prefix: AbsPath) {
-        self.host.allow(prefix);
     }
 
     fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {

@@ -184,7 +184,7 @@ fn encode(observation: &Observation, paths: &Paths<'_>) -> Vec<u8> {
         Question::Binding(..) => (20, 2),
         Question::Key(..) => (21, 3),
     };
-    writer.array(3 + arguments).unsigned(kind).unsigned(durability_tag(*durability)).bytes(&digest.0);
+    writer.array(3 + arguments).unsigned(kind).unsigned(*durability as u64).bytes(&digest.0);
     match question {
         Question::Env(name)
         | Question::Setting(name)
@@ -249,12 +249,7 @@ fn decode(
 ) -> Result<Option<Observation>, Malformed> {
     let len = reader.array()?;
     let kind = reader.unsigned()?;
-    let durability = match reader.unsigned()? {
-        0 => Durability::Low,
-        1 => Durability::Medium,
-        2 => Durability::High,
-        _ => return Err(Malformed::Unexpected),
-    };
+    let durability = Durability::from_number(reader.unsigned()?).ok_or(Malformed::Unexpected)?;
     let digest = Digest(reader.fixed()?);
     let path = match kind {
         0..=8 | 20 | 21 => match paths.get(reader.index()?).ok_or(Malformed::Unexpected)? {
@@ -346,14 +341,6 @@ fn search_path(reader: &mut Reader<'_>, roles: &Roles) -> Result<Option<Question
         }
     }
     Ok(all.then(|| Question::SearchPath(SearchPath { entries: entries.into(), pure }, name)))
-}
-
-fn durability_tag(durability: Durability) -> u64 {
-    match durability {
-        Durability::Low => 0,
-        Durability::Medium => 1,
-        Durability::High => 2,
-    }
 }
 
 fn read_names(reader: &mut Reader<'_>) -> Result<Names, Malformed> {

@@ -121,12 +121,7 @@ impl Record {
         let observations = Digest(reader.fixed()?);
         let needs = (0..reader.array()?).map(|_| reader.bytes().map(<[u8]>::to_vec)).collect::<Result<_, _>>()?;
         let cost = reader.unsigned()?;
-        let durability = match reader.unsigned()? {
-            0 => Durability::Low,
-            1 => Durability::Medium,
-            2 => Durability::High,
-            _ => return Err(Malformed::Unexpected),
-        };
+        let durability = Durability::from_number(reader.unsigned()?).ok_or(Malformed::Unexpected)?;
         let made = reader.integer()?;
         let count = reader.array()?;
         let mut places = Vec::with_capacity(count);
