@@ -2,9 +2,11 @@
 //! clock; `clippy.toml` forbids them everywhere else, because an answer that passes by the host is an unsound memo.
 #![allow(clippy::disallowed_methods)]
 
+use rustix::fs::{OFlags, RawDir};
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::Read;
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -134,15 +136,41 @@ fn read(path: &AbsPath) -> Result<FileContent, ReadFault> {
     Ok(FileContent::new(bytes, unchanged.then_some(stamp)))
 }
 
+// PERF: nixpkgs 2026 lists seven hundred directories before its first package. `std::fs::read_dir` allocates for each of them and
+// thrice for each name: a fifth of the time of verifying an answer that comes from elsewhere.
 fn list(path: &AbsPath) -> Result<Vec<Entry>, ListFault> {
-    let directory = std::fs::read_dir(path.as_path()).map_err(|error| ListFault::Open(error.into()))?;
-    directory
-        .map(|entry| {
-            let entry = entry.map_err(|error| ListFault::Read(error.into()))?;
-            let file_type = entry.file_type().ok().map(type_of);
-            Ok((entry.file_name().into_vec().into_boxed_slice(), file_type))
-        })
-        .collect()
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(path.as_path(), flags, rustix::fs::Mode::empty());
+    let directory = directory.map_err(|errno| ListFault::Open(std::io::Error::from(errno).into()))?;
+    let mut room = [MaybeUninit::uninit(); 16 * 1024];
+    let (mut all, mut found) = (RawDir::new(directory, &mut room), Vec::new());
+    while let Some(entry) = all.next() {
+        let entry = entry.map_err(|errno| ListFault::Read(std::io::Error::from(errno).into()))?;
+        let name = entry.file_name().to_bytes();
+        if name == b"." || name == b".." {
+            continue;
+        }
+        let file_type = match listed_type(entry.file_type()) {
+            FileType::Unknown => std::fs::symlink_metadata(path.child(name).as_path()).ok().map(|about| type_of(about.file_type())),
+            known => Some(known),
+        };
+        found.push((name.into(), file_type));
+    }
+    Ok(found)
+}
+
+fn listed_type(file_type: rustix::fs::FileType) -> FileType {
+    use rustix::fs::FileType as Listed;
+    match file_type {
+        Listed::RegularFile => FileType::Regular,
+        Listed::Directory => FileType::Directory,
+        Listed::Symlink => FileType::Symlink,
+        Listed::Fifo => FileType::Fifo,
+        Listed::Socket => FileType::Socket,
+        Listed::CharacterDevice => FileType::CharDevice,
+        Listed::BlockDevice => FileType::BlockDevice,
+        _ => FileType::Unknown,
+    }
 }
 
 fn stat_of(metadata: &Metadata) -> Stat {

@@ -1,5 +1,5 @@
 //! `Place`: a remote that is reached. It reads and writes single objects, within bounds of size; bounds of time are set by
-//! whoever waits. All stores are reached through OpenDAL (decision 0013).
+//! whoever waits. All stores are reached through OpenDAL (decision 0013); only files of a directory are read without it.
 
 use crate::address::{Address, Mode, Store};
 use crate::object::Kind;
@@ -9,6 +9,8 @@ use opendal::services::{Fs, Redis, S3, Webdav};
 use opendal::{ErrorKind, HttpTransporter, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
 use std::fmt;
+use std::io::{ErrorKind as IoErrorKind, Read};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A remote that is reached.
@@ -19,6 +21,8 @@ pub struct Place {
     /// What it is used for.
     pub mode: Mode,
     operator: Operator,
+    /// The directory that it is, if it is one.
+    directory: Option<PathBuf>,
     /// Whether it writes only what nobody has changed since it was read.
     compares: bool,
 }
@@ -124,7 +128,11 @@ impl Place {
         };
         let capability = operator.info().capability();
         let compares = capability.write_with_if_match && capability.write_with_if_not_exists;
-        Ok(Place { shown: address.shown.clone(), mode: address.mode, operator, compares })
+        let directory = match &address.store {
+            Store::Directory(root) => Some(PathBuf::from(root)),
+            _ => None,
+        };
+        Ok(Place { shown: address.shown.clone(), mode: address.mode, operator, directory, compares })
     }
 
     /// Whether two that replace an object at once cannot lose what the other wrote.
@@ -141,6 +149,11 @@ impl Place {
     pub(crate) async fn get_marked(&self, kind: Kind, digest: &Digest) -> Result<Option<(Vec<u8>, Option<String>)>, Trouble> {
         let path = kind.path(digest);
         let most = kind.most_packed();
+        if let Some(directory) = &self.directory {
+            let file = directory.join(&path);
+            let read = tokio::task::spawn_blocking(move || read_file(&file, most)).await;
+            return read.map_err(|error| Trouble::Failed(error.to_string()))?.map(|read| read.map(|bytes| (bytes, None)));
+        }
         let reader = self.operator.reader(&path).await?;
         let mut stream = match reader.clone().into_stream(..).await {
             Ok(stream) => stream,
@@ -237,6 +250,22 @@ fn with_transport(operator: Operator) -> Result<Operator, Trouble> {
     let transport = HttpTransporter::new(ReqwestTransport::new(client));
     let context = operator.context().with_http_transport(transport);
     Ok(operator.with_context(context))
+}
+
+/// The bytes of a file; none if there is none. Not through the host: no evaluation sees it.
+// PERF: OpenDAL makes room for two megabytes of zeros to read any file: a tenth of the time of a small answer.
+#[allow(clippy::disallowed_methods)]
+fn read_file(file: &Path, most: usize) -> Result<Option<Vec<u8>>, Trouble> {
+    let failed = |error: std::io::Error| Trouble::Failed(format!("'{}' cannot be read: {error}", file.display()));
+    let opened = match std::fs::File::open(file) {
+        Ok(opened) => opened,
+        Err(error) if matches!(error.kind(), IoErrorKind::NotFound | IoErrorKind::NotADirectory) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let size = opened.metadata().map_err(failed)?.len();
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(most).min(most) + 1);
+    opened.take(most as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > most { Err(Trouble::TooLarge) } else { Ok(Some(bytes)) }
 }
 
 /// Whether there is a directory. Not through the host: no evaluation sees it.

@@ -5,8 +5,10 @@
 //! 3. Within a node what costs nothing is asked first (variables, places), then what `lstat` can tell, then the rest.
 //! 4. The content of a file, and the listing of a directory, need not be read where the state of the file is one that
 //!    an earlier reading vouched for, and that state is old enough to tell two contents apart.
-//! 5. Whatever cannot be asked again does not hold.
+//! 5. What has to be read is read on several threads, once it is clear that much has to be.
+//! 6. Whatever cannot be asked again does not hold.
 
+mod ahead;
 mod changes;
 
 pub use changes::{Change, Ground};
@@ -15,7 +17,7 @@ use super::document::digest_key;
 use super::observation::Node;
 use super::roles::Roles;
 use super::sets::is_storable;
-use firn_host::{Digest, Durability, Host, Observation, Question, Stamp};
+use firn_host::{AbsPath, Digest, Durability, Host, Observation, Question, Stamp};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 
@@ -142,7 +144,17 @@ impl<'a> Verifier<'a> {
         let (children, own) = Node::decode(bytes, self.roles).ok()?;
         let mut own = own.into_iter().collect::<Option<Vec<Observation>>>()?;
         own.sort_by_key(|observation| price(&observation.question));
-        own.iter().all(|observation| self.is_so(observation)).then_some(children)
+        let (already, mut ahead) = (self.judged.counts().read, false);
+        for (at, observation) in own.iter().enumerate() {
+            if !ahead && self.judged.counts().read >= already + ahead::ALONE {
+                ahead = true;
+                self.read_ahead(&own[at..]);
+            }
+            if !self.is_so(observation) {
+                return None;
+            }
+        }
+        Some(children)
     }
 
     fn is_so(&self, observation: &Observation) -> bool {
@@ -167,25 +179,32 @@ impl<'a> Verifier<'a> {
         answer
     }
 
+    /// The state of what is at the path, if it is old enough to vouch.
+    fn settled(&self, path: &AbsPath) -> Option<Stamp> {
+        self.host.lstat(path).ok()?.map(|stat| stat.stamp).filter(|stamp| stamp.is_settled(self.now))
+    }
+
+    /// Content or a listing was read.
+    fn was_read(&self, question: &Question, stamp: Option<&Stamp>, digest: Option<Digest>) {
+        self.count(|counts| counts.read += 1);
+        if let (Some(stamp), Some(digest)) = (stamp, digest) {
+            self.witness.vouch(question, stamp, digest);
+        }
+    }
+
     fn ask(&self, question: &Question) -> Option<Digest> {
         match question {
             Question::File(path) | Question::Directory(path) => {
-                let stamp = match self.host.lstat(path) {
-                    Ok(Some(stat)) if stat.stamp.is_settled(self.now) => Some(stat.stamp),
-                    _ => None,
-                };
+                let stamp = self.settled(path);
                 if let Some(stamp) = &stamp
                     && let Some(digest) = self.witness.vouched(question, stamp)
                 {
                     self.count(|counts| counts.vouched += 1);
                     return Some(digest);
                 }
-                self.count(|counts| counts.read += 1);
-                let digest = question.ask(self.host)?;
-                if let Some(stamp) = &stamp {
-                    self.witness.vouch(question, stamp, digest);
-                }
-                Some(digest)
+                let digest = question.ask(self.host);
+                self.was_read(question, stamp.as_ref(), digest);
+                digest
             }
             Question::Key(path, format, names) => {
                 let content = self.host.read_file(path).ok()?;
