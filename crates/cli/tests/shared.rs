@@ -6,6 +6,8 @@
 
 #[path = "shared/jobs.rs"]
 mod jobs;
+#[path = "shared/many.rs"]
+mod many;
 #[path = "disk/program.rs"]
 mod program;
 #[path = "shared/proxy.rs"]
