@@ -160,6 +160,30 @@ fn positions_of_arguments_are_those_of_the_call() {
     std::fs::remove_file(&file).expect("the file can be removed");
 }
 
+/// Values outside remembered calls that fail, found by random programs: frames of an attempt that was given up showed in the trace.
+const FAILING: [(&str, &str, &str); 2] = [
+    (
+        "let l = import ./lib.nix; f = builtins.memoise ({ a ? (l.h 1), ... }: a); in builtins.seq (f { }) (f { })",
+        "rec { h = x: [ k.r 0 ]; g = x: throw \"e\"; k = import ./knot.nix; }",
+        "let l = import ./lib.nix; in { r = l.g 1; }",
+    ),
+    (
+        "let l = import ./lib.nix; f = builtins.memoise (x: y: { a = builtins.tryEval (l.h { a = 1; }); }); in [ (f 1 2) ] == [ (f 1 2) ]",
+        "rec { h = x: k.r; g = x: [ k.r ] == [ 1 ]; k = import ./knot.nix; }",
+        "let l = import ./lib.nix; in { r = l.g 3; }",
+    ),
+];
+
+/// An attempt for another call that comes to a failure leaves nothing in its trace (L1.6).
+#[test]
+fn failures_outside_are_traced_as_without_the_memo() {
+    let firn = Tool::firn().expect("firn is built for its own tests");
+    for (main, lib, knot) in FAILING {
+        let program = Program { main: main.to_owned(), lib: lib.to_owned(), knot: knot.to_owned(), strict: true, used: Vec::new() };
+        assert_eq!(difference(&firn, &program), None, "{main}");
+    }
+}
+
 /// Jobs whose errors show which parts of values were evaluated, and one that prints.
 const JOBS: &str = r#"let
   f = builtins.memoise ({ x }: let d = { k = x + 1; }; in builtins.seq d.k { inherit d; });

@@ -192,7 +192,7 @@ impl Machine {
             Manner::Alone => {
                 claim.fail(error.share(), label);
                 if !self.is_here() {
-                    error.mark();
+                    error.mark(true);
                 }
             }
             _ => claim.fail(Box::new((*error).clone()), label),
@@ -236,7 +236,8 @@ impl Machine {
                     }
                     let error = error.raise();
                     if !self.is_here() {
-                        error.mark();
+                        // A cell of the attempt's own was made with a failure that may come from further in.
+                        error.mark(!self.is_ahead(thunk.stamp()));
                     }
                     return Err(error);
                 }

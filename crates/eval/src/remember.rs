@@ -162,6 +162,7 @@ impl Machine {
             self.noise()?;
         } else if let Ok(value) = result
             && !memo.is_deep()
+            && !memo.instances.is_knotted(instance)
         {
             memo.enter(Entry::new(key, instance, value, self.steps() - before));
         }
@@ -230,8 +231,8 @@ impl Machine {
         Production::make_noise();
     }
 
-    /// Notes that the running production looks at a position: noise, if the position comes from the arguments of a call. Whoever
-    /// looks at an uncertain one begins again.
+    /// Notes that the running production looks at a position: if a call has it from its arguments, nothing more is taken from that
+    /// call. Whoever looks at an uncertain one begins again.
     pub fn look_at(&self, pos: Pos) -> Result<()> {
         if pos.is_uncertain() {
             pos.seen_through();
@@ -240,7 +241,10 @@ impl Machine {
             }
         }
         let stamp = Production::current().stamp();
-        if Instances::is_call(stamp) && self.shared.memo.instances.depends_on(stamp, pos) { self.noise() } else { Ok(()) }
+        if Instances::is_call(stamp) {
+            self.shared.memo.instances.look_at(stamp, pos);
+        }
+        Ok(())
     }
 
     /// Whether cells of the instance are being evaluated on behalf of another.

@@ -3,7 +3,7 @@
 //! A cell is inside a call if the call or one opened inside it made the cell. A call is *knotted* when what it can reach
 //! may have come to hold its own cells by another way than from inside: then its results are no longer handed on. Such a way
 //! leads through a file that was being evaluated (or holds what was being evaluated) when the call was opened, and is
-//! imported again: `docs/memo-soundness.md`, "Knots".
+//! imported again: `docs/memo-soundness.md`, "Knots". A call that looks at where its arguments were written is treated alike.
 
 use crate::Key;
 use firn_source::Pos;
@@ -173,20 +173,17 @@ impl Instances {
         stamp == Stamp::NONE || self.ties().near.get(&call.number()).is_some_and(|near| near.contains(&stamp.number()))
     }
 
-    /// Whether the position is one that a call around cells of this stamp has from its arguments: another call of equal key
-    /// may have another.
-    pub fn depends_on(&self, stamp: Stamp, pos: Pos) -> bool {
+    /// Notes that code of the instance looks at a position. Calls around it that have the position from their arguments hand on nothing
+    /// more: an equal call may have another. (Where an answer has it from its arguments, so has a call around it, or the code.)
+    pub fn look_at(&self, stamp: Stamp, pos: Pos) {
         let ties = self.ties();
         let mut at = stamp.number();
         while is_call(at) {
-            match ties.positions.get(&at) {
-                Some(known) if !known.contains(&pos) => {}
-                // Of a call's copy nothing is known.
-                _ => return true,
+            if ties.positions.get(&at).is_some_and(|known| known.contains(&pos)) {
+                self.knotted[usize::from(at)].store(true, Ordering::Relaxed);
             }
             at = self.parents[usize::from(at)].load(Ordering::Relaxed);
         }
-        false
     }
 
     /// Whether a cell of this stamp is inside `call`.

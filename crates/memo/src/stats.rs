@@ -37,7 +37,7 @@ stats! {
     misses_transported,
     /// Calls whose results are knotted with their inputs.
     misses_knotted,
-    /// Calls not remembered because they printed or looked at positions.
+    /// Calls not remembered because they printed.
     misses_noise,
     /// Calls not looked up because the program recurses deeply.
     misses_deep,

@@ -180,10 +180,14 @@ impl Error {
         if self.trace.waiting.swap(false, Ordering::Relaxed) { self.share() } else { Box::new(self.clone()) }
     }
 
-    /// Notes that the error leaves a thunk that stays failed with it, in an attempt that may be given up.
-    pub fn mark(&self) {
+    /// Notes that the error leaves a thunk that stays failed with it, in an attempt that may be given up. Unless it is `outermost`, a mark
+    /// made before stays.
+    pub fn mark(&self, outermost: bool) {
         let links = self.trace.links().clone();
-        *self.trace.mark.lock().unwrap_or_else(|e| e.into_inner()) = Some(links);
+        let mut mark = self.trace.mark.lock().unwrap_or_else(|e| e.into_inner());
+        if outermost || mark.is_none() {
+            *mark = Some(links);
+        }
     }
 
     /// The attempt is given up: thunks that failed in it have the error as it left the outermost of them, and whoever needs that one

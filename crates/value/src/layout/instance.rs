@@ -34,7 +34,7 @@ impl Stamp {
 pub type Label = u32;
 
 /// The state of the thread's running production: for which instance it runs, what it has observed, and whether it was
-/// noisy, that is, did what a second production would do again (print) or what depends on more than its inputs (positions).
+/// noisy, that is, did what a second production would do again (print).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Production(u64);
 

@@ -25,7 +25,7 @@ pub struct Thunk {
 pub enum ThunkState {
     /// Evaluated.
     Forced(Value),
-    /// Evaluated; a second production would print again, or depends on positions.
+    /// Evaluated; a second production would print again.
     Noisy(Value),
     /// Evaluated on behalf of another instance before its own needed it.
     Ahead(Value),
