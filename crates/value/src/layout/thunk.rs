@@ -382,7 +382,15 @@ impl Thunk {
     /// The function of an application that has not begun; none if it is applied to nothing.
     pub fn applied_function(&'static self) -> Option<Value> {
         let head = self.head.load();
-        (header_kind(head) == kind::APPLY && header_count(head) > 1).then(|| self.parts(head, 1)[0].get())
+        match header_kind(head) {
+            kind::APPLY => (header_count(head) > 1).then(|| self.parts(head, 1)[0].get()),
+            // What stands for an application is one, of a function of the same code.
+            kind::TRANSPORT => match self.original().and_then(Thunk::retained) {
+                Some(Work::Apply([function, _, ..])) => Some(function.get()),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// Whether it is an application that has not begun.
