@@ -433,7 +433,19 @@ impl Machine {
     }
 
     /// Applies a function to cells.
+    #[inline]
     pub fn call(&self, function: Value, args: &[Value], pos: Pos) -> Result<Value> {
+        // PERF: a function of the program with all its arguments: what nearly every call of a builtin is.
+        if let Some(Function::Closure(closure)) = function.as_function()
+            && closure.lambda().arity() == args.len()
+        {
+            return self.call_closure(closure, &[], args, pos);
+        }
+        self.call_any(function, args, pos)
+    }
+
+    #[inline(never)]
+    fn call_any(&self, function: Value, args: &[Value], pos: Pos) -> Result<Value> {
         let mut current = self.force(function, pos)?;
         let mut args = args;
         while !args.is_empty() {
@@ -470,13 +482,16 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn call_closure(&self, closure: Closure, given: &[Slot], args: &[Value], pos: Pos) -> Result<Value> {
+    pub(crate) fn call_closure(&self, closure: Closure, given: &[Slot], args: &[Value], pos: Pos) -> Result<Value> {
         let lambda = closure.lambda();
         if lambda.body.locals as usize > MOST_SLOTS {
             return self.call_closure_large(closure, given, args, pos);
         }
         stack_slots!(locals, lambda.body.locals as usize);
-        for (slot, arg) in locals.iter().zip(given.iter().map(Slot::get).chain(args.iter().copied())) {
+        for (slot, arg) in locals.iter().zip(given) {
+            slot.set(arg.get());
+        }
+        for (slot, &arg) in locals[given.len()..].iter().zip(args) {
             slot.set(arg);
         }
         self.enter(closure, lambda, locals, pos)

@@ -42,8 +42,11 @@ impl Machine {
             && let Some(claim) = thunk.claim_alone(self.thread)
         {
             Stats::bump(&self.stats.forces);
-            let (body, captures) = claim.body_alone();
-            return match self.run(body, captures) {
+            let result = match claim.work_alone() {
+                Ok((body, captures)) => self.run(body, captures),
+                Err(parts) => self.apply(parts, pos),
+            };
+            return match result {
                 Ok(value) => {
                     claim.publish_alone(value);
                     Ok(value)
@@ -142,6 +145,12 @@ impl Machine {
     #[inline(never)]
     fn apply(&self, slots: &'static [Slot], pos: Pos) -> Result<Value> {
         let (function, args) = slots.split_first().expect("an application has a function");
+        // PERF: what `map` and its kin make: a function of the program with all its arguments.
+        if let Some(Function::Closure(closure)) = function.get().as_function()
+            && closure.lambda().arity() == args.len()
+        {
+            return self.call_closure(closure, args, &[], pos);
+        }
         match args {
             [a] => self.call(function.get(), &[a.get()], pos),
             [a, b] => self.call(function.get(), &[a.get(), b.get()], pos),

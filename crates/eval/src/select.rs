@@ -21,27 +21,32 @@ impl Machine {
         if let Some(set) = base.as_attrs()
             && let Some(cell) = self.lookup(set, node.name, &node.cache)
         {
-            match cell.as_thunk().map(|thunk| self.known(thunk)) {
-                None => return Ok(cell),
-                Some(Some(value)) => return Ok(value),
-                Some(None) => {}
-            }
+            return match cell.as_thunk().map(|thunk| self.known(thunk)) {
+                None => Ok(cell),
+                Some(Some(value)) => Ok(value),
+                Some(None) => self.select_unevaluated(node, set, cell),
+            };
         }
-        self.select_unevaluated(node, base)
+        Err(self.select_nothing(node, base))
     }
 
-    /// The rest of a selection: the attribute is to be evaluated or there is an error to report.
+    /// The rest of a selection whose attribute is to be evaluated.
     #[inline(never)]
-    fn select_unevaluated(&self, node: &'static SelectName<Value>, base: Value) -> Result<Value> {
-        let set = self.force_attrs(base, node.pos, "while selecting an attribute")?;
-        let Some(cell) = self.lookup(set, node.name, &node.cache) else {
-            return Err(missing_attribute(set, node.name, node.pos));
-        };
-        self.force_attribute(cell, set, node.name, node.pos).map_err(|(error, pos)| {
-            let mut path = Vec::new();
-            firn_text::literal::write_name(&mut path, node.name.as_bytes());
-            in_attribute(error, pos, &path)
-        })
+    fn select_unevaluated(&self, node: &'static SelectName<Value>, set: Attrs, cell: Value) -> Result<Value> {
+        match self.force_attribute(cell, set, node.name, node.pos) {
+            Ok(value) => Ok(value),
+            Err((error, pos)) => Err(selecting(error, pos, node.name)),
+        }
+    }
+
+    /// The error of a selection from what is no set or lacks the attribute.
+    #[cold]
+    #[inline(never)]
+    fn select_nothing(&self, node: &'static SelectName<Value>, base: Value) -> Box<Error> {
+        match self.force_attrs(base, node.pos, "while selecting an attribute") {
+            Ok(set) => missing_attribute(set, node.name, node.pos),
+            Err(error) => error,
+        }
     }
 
     /// Forces a cell found in a set; an error comes with the position at which the attribute was defined.
@@ -63,6 +68,13 @@ impl Machine {
             (if unplaced && is_running(cell) { error.at(place(pos)) } else { error }, pos)
         })
     }
+}
+
+#[cold]
+fn selecting(error: Box<Error>, pos: Pos, name: Symbol) -> Box<Error> {
+    let mut path = Vec::new();
+    firn_text::literal::write_name(&mut path, name.as_bytes());
+    in_attribute(error, pos, &path)
 }
 
 /// Where an attribute was defined.

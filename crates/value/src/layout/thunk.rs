@@ -285,11 +285,12 @@ impl Thunk {
         Some(Claim { thunk: self, head })
     }
 
-    /// As [`Thunk::claim`], for code only and where there is one thread of this number, no instance and no label to keep.
+    /// As [`Thunk::claim`], for code and applications and where there is one thread of this number, no instance and no
+    /// label to keep.
     #[inline]
     pub fn claim_alone(&'static self, thread: u32) -> Option<Claim> {
         let head = self.head.load();
-        if header_kind(head) != kind::SUSPENDED || SHARED.load(Ordering::Relaxed) {
+        if !matches!(header_kind(head), kind::SUSPENDED | kind::APPLY) || SHARED.load(Ordering::Relaxed) {
             return None;
         }
         debug_assert_eq!(header_stamp(head), 0);
@@ -487,12 +488,18 @@ impl Claim {
         self.publish_as(kind::FORCED, value);
     }
 
-    /// The code and captures of a thunk claimed by [`Thunk::claim_alone`].
+    /// The code and captures of a thunk claimed by [`Thunk::claim_alone`]; or else the parts of an application.
     #[inline]
-    pub fn body_alone(&self) -> (&'static Body, &'static [Slot]) {
+    pub fn work_alone(&self) -> std::result::Result<(&'static Body, &'static [Slot]), &'static [Slot]> {
+        let first = self.thunk.first_slot();
+        if header_kind(self.head) == kind::APPLY {
+            // SAFETY: the header of an application counts its parts; outside instances nothing lies before them
+            // (invariants 1, 3, 6).
+            return Err(unsafe { std::slice::from_raw_parts(first, header_count(self.head) as usize) });
+        }
         let body = body_at(header_address(self.head));
         // SAFETY: code has that many captures, and outside instances nothing lies before them (invariants 1, 3, 6).
-        (body, unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), body.captures.len()) })
+        Ok((body, unsafe { std::slice::from_raw_parts(first, body.captures.len()) }))
     }
 
     /// The code and captures of a thunk claimed by [`Thunk::claim_here`].
