@@ -488,11 +488,14 @@ impl Machine {
             return self.call_closure_large(closure, given, args, pos);
         }
         stack_slots!(locals, lambda.body.locals as usize);
-        for (slot, arg) in locals.iter().zip(given) {
-            slot.set(arg.get());
-        }
-        for (slot, &arg) in locals[given.len()..].iter().zip(args) {
-            slot.set(arg);
+        // PERF: one or two arguments and none given before is what `map`, `foldl'` and their kin call with.
+        match (given, args) {
+            ([], [a]) => locals[0].set(*a),
+            ([], [a, b]) => {
+                locals[1].set(*b);
+                locals[0].set(*a);
+            }
+            _ => fill(locals, given, args),
         }
         self.enter(closure, lambda, locals, pos)
     }
@@ -501,9 +504,7 @@ impl Machine {
     fn call_closure_large(&self, closure: Closure, given: &[Slot], args: &[Value], pos: Pos) -> Result<Value> {
         let lambda = closure.lambda();
         let locals = heap_slots(lambda.body.locals as usize);
-        for (slot, arg) in locals.iter().zip(given.iter().map(Slot::get).chain(args.iter().copied())) {
-            slot.set(arg);
-        }
+        fill(&locals, given, args);
         self.enter(closure, lambda, &locals, pos)
     }
 
@@ -538,6 +539,14 @@ impl Machine {
         let result = self.call(functor, &[current, arg], functor_pos);
         self.shallower(depth);
         result.map_err(|e| e.trace(pos, "while calling a functor (an attribute set with a '__functor' attribute)"))
+    }
+}
+
+/// Puts the arguments into a function's first slots.
+#[inline(never)]
+fn fill(locals: &[Slot], given: &[Slot], args: &[Value]) {
+    for (slot, arg) in locals.iter().zip(given.iter().map(Slot::get).chain(args.iter().copied())) {
+        slot.set(arg);
     }
 }
 

@@ -35,6 +35,21 @@ impl Machine {
         }
     }
 
+    /// As [`Machine::peek`], calling nothing: what a label or an instance stands before is not seen.
+    #[inline(always)]
+    pub(crate) fn glance(&self, expr: &'static Expr, frame: Frame<'_>) -> Option<Value> {
+        let cell = match expr {
+            Expr::Const(value) => *value,
+            Expr::Local(slot, _) => frame.local(*slot),
+            Expr::Capture(index, _) => frame.capture(*index),
+            _ => return None,
+        };
+        match cell.as_thunk() {
+            None => Some(cell),
+            Some(thunk) => thunk.forced(),
+        }
+    }
+
     /// Two operands that are small integers at hand.
     #[inline(always)]
     pub(crate) fn peek_ints(&self, node: &'static Binary<Value>, frame: Frame<'_>) -> (Option<i64>, Option<i64>) {
@@ -45,7 +60,7 @@ impl Machine {
     /// A comparison whose operands are at hand and simple.
     #[inline(always)]
     pub(crate) fn quick_comparison(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Option<bool> {
-        let (a, b) = (self.peek(&node.left, frame)?, self.peek(&node.right, frame)?);
+        let (a, b) = (self.glance(&node.left, frame)?, self.glance(&node.right, frame)?);
         if let (Some(a), Some(b)) = (a.as_small_int(), b.as_small_int()) {
             return Some(match op {
                 BinaryOp::Eq => a == b,
@@ -143,12 +158,23 @@ impl Machine {
 
     #[inline(never)]
     fn if_then(&self, node: &'static firn_ir::If<Value>, frame: Frame<'_>) -> Result<Value> {
-        // PERF: a condition on what is at hand needs no value of its own.
+        // PERF: a condition on what is at hand needs no value of its own, and what goes on elsewhere no frame here.
         if let Expr::Binary(op, operands) = &node.cond
             && let Some(holds) = self.quick_comparison(*op, operands, frame)
         {
-            return self.eval(if holds { &node.then } else { &node.otherwise }, frame);
+            return self.eval_onward(if holds { &node.then } else { &node.otherwise }, frame);
         }
+        self.if_evaluated(node, frame)
+    }
+
+    /// As [`Machine::eval`], for who has nothing left to do: a jump.
+    #[inline(never)]
+    pub(crate) fn eval_onward(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {
+        self.eval(expr, frame)
+    }
+
+    #[inline(never)]
+    fn if_evaluated(&self, node: &'static firn_ir::If<Value>, frame: Frame<'_>) -> Result<Value> {
         let branch = match self.eval(&node.cond, frame) {
             Ok(Value::TRUE) => &node.then,
             Ok(Value::FALSE) => &node.otherwise,

@@ -148,8 +148,9 @@ impl Machine {
         // PERF: what `map` and its kin make: a function of the program with all its arguments.
         if let Some(Function::Closure(closure)) = function.get().as_function()
             && closure.lambda().arity() == args.len()
+            && let [a] = args
         {
-            return self.call_closure(closure, args, &[], pos);
+            return self.call_closure(closure, &[], &[a.get()], pos);
         }
         match args {
             [a] => self.call(function.get(), &[a.get()], pos),

@@ -84,6 +84,35 @@ impl<'a> Activation<'a> {
         unsafe { &*self.locals.add(slot as usize) }.set(cell);
     }
 
+    /// Copies the cells of variables to where a new object has room for them.
+    ///
+    /// # Safety
+    /// There is room for all at `to`.
+    // PERF: most bodies capture one to three cells; a loop that is unrolled for many costs those more than the copying.
+    #[inline(always)]
+    pub(super) unsafe fn copy(self, vars: &'static [Var], to: *mut u64) {
+        let [first, rest @ ..] = vars else { return };
+        // SAFETY: the caller's.
+        unsafe {
+            to.write(self.get(*first).0);
+            let [second, rest @ ..] = rest else { return };
+            to.add(1).write(self.get(*second).0);
+            let [third, rest @ ..] = rest else { return };
+            to.add(2).write(self.get(*third).0);
+            if !rest.is_empty() {
+                self.copy_rest(rest, to.add(3));
+            }
+        }
+    }
+
+    #[inline(never)]
+    unsafe fn copy_rest(self, vars: &'static [Var], to: *mut u64) {
+        for (i, &var) in vars.iter().enumerate() {
+            // SAFETY: the caller's.
+            unsafe { to.add(i).write(self.get(var).0) };
+        }
+    }
+
     /// The cell of a variable.
     #[inline]
     pub fn get(self, var: Var) -> Value {

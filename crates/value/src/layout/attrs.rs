@@ -78,6 +78,15 @@ impl Attrs {
         self.lookup_anew(name, cache)
     }
 
+    /// The same if the cache knows that the set has it.
+    #[inline(always)]
+    pub fn lookup_at_hand(self, cache: &InlineCache) -> Option<Value> {
+        let (shape, index) = cache.get();
+        let known = self.head() & !STAMP == header_of(kind::ATTRS, shape) && index != InlineCache::ABSENT;
+        // SAFETY: as in `lookup`.
+        known.then(|| unsafe { &*self.object.add(1 + index).cast::<Slot>() }.get())
+    }
+
     #[inline(never)]
     fn lookup_anew(self, name: Symbol, cache: &InlineCache) -> Option<Value> {
         match self.flat_shape() {

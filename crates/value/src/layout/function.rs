@@ -73,9 +73,7 @@ impl Closure {
         // SAFETY: the allocation holds the header and the captures (invariant 1).
         unsafe {
             object.write(header_of(if delayed { kind::DELAYED } else { kind::CLOSURE }, code) | heap::stamp());
-            for (i, &var) in captures.iter().enumerate() {
-                object.add(1 + i).write(frame.get(var).0);
-            }
+            frame.copy(captures, object.add(1));
         }
         Value::from_ptr(object, tag::FUNCTION)
     }
