@@ -45,6 +45,7 @@ struct Place {
 
 impl Place {
     fn of(machine: &Machine, pos: Pos) -> Place {
+        machine.see_position(pos);
         match pos.resolve() {
             None => Place { column: "0".to_owned(), line: "0".to_owned(), path: None },
             Some(place) => Place {

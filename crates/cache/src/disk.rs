@@ -169,6 +169,7 @@ pub(crate) fn stamp_key(question: &Question) -> Option<[u8; 32]> {
     let (kind, path) = match question {
         Question::File(path) => (0, path),
         Question::Directory(path) => (1, path),
+        Question::Code(path) => (2, path),
         _ => return None,
     };
     let mut hasher = blake3::Hasher::new();

@@ -3,14 +3,14 @@
 //! 1. The directory is made; the file of locks is laid out in full beforehand, because LMDB writes to it through a map and a
 //!    full disk would stop the process there.
 //! 2. The file's two states are read without LMDB; then LMDB opens it, and the state it has chosen is walked page by page
-//!    ([`pages`](crate::pages)). Damage is put aside, what hangs together is salvaged, and the walk begins again, once.
+//!    ([`pages`](crate::pages)), unless nothing was written since the last walk ([`walked`]). Damage is put aside, what hangs together is salvaged, and the walk begins again, once.
 //! 3. The tables are opened and the version compared.
 //!
 //! Any process may be killed at any moment: LMDB's states are switched by one write, its locks are given up by the
 //! system, and readers that died are cleared here.
 #![allow(unsafe_code, clippy::disallowed_methods)] // LMDB is opened here; this directory is the cache's own.
 
-use crate::pages;
+use crate::{pages, walked};
 use firn_memo::kept::record::FORMAT;
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
@@ -103,6 +103,8 @@ fn open_whole(dir: &Path, limit: u64) -> Result<Environment, Unusable> {
     lay_out_locks(dir)?;
     let data = dir.join("data.mdb");
     let damaged = |damage: pages::Damage| Unusable::Damaged(dir.to_owned(), damage.0);
+    // As it is before anything of it is read: what is written meanwhile makes it another.
+    let state = walked::state(&data);
     let length = std::fs::metadata(&data).map_or(0, |metadata| metadata.len());
     if length > 0 {
         let file = File::open(&data).map_err(|error| Unusable::Files(data.clone(), error))?;
@@ -132,10 +134,12 @@ fn open_whole(dir: &Path, limit: u64) -> Result<Environment, Unusable> {
     };
     let env = env.map_err(database)?;
     env.clear_stale_readers().map_err(database)?;
-    if length > 0 {
+    // PERF: 6 ms of every run with 15 MB.
+    if length > 0 && !walked::is_known(dir, state.as_deref()) {
         let reading = env.read_txn().map_err(database)?;
         let file = env.try_clone_inner_file().map_err(database)?;
         pages::check(&file, reading.id() as u64).map_err(damaged)?;
+        walked::note(dir, state.as_deref());
     }
     let reading = env.read_txn().map_err(database)?;
     let open = |name: &str| env.open_database::<Bytes, Bytes>(&reading, Some(name)).map_err(database);

@@ -11,6 +11,7 @@ mod pages;
 mod quiet;
 mod salvage;
 mod transfer;
+mod walked;
 mod writer;
 
 pub use audit::{Audit, Statistics};

@@ -403,10 +403,12 @@ impl Memory {
         lock(&self.counts).kept += 1;
     }
 
-    /// What this thread evaluates has seen where every tree lies: an error names files.
+    /// What this thread evaluates has seen where every tree lies, and where in files things stand: an error names both.
     pub fn see_places(&self) {
         let trees = self.recorder.trees.read().unwrap_or_else(PoisonError::into_inner);
         trees.iter().for_each(|tree| self.recorder.observe(place(tree)));
+        let whole = labels::sets().union(SetId::of_label(labels::so_far()), *lock(&self.base));
+        labels::take(labels::with_texts(whole.label()));
     }
 
     /// Everything that a question rests on, as bytes.
@@ -416,6 +418,10 @@ impl Memory {
         if self.stays(trees, whole, roles, log) {
             let places: Vec<ObservationId> = trees.iter().map(|tree| sets.observe(&place(tree), false)).collect();
             whole = sets.join(&places, &[whole]);
+        }
+        if !log.is_empty() {
+            // What was printed may say where in a file something stands.
+            whole = sets.with_texts(whole);
         }
         if !self.is_several() {
             // What was printed is kept with the answer.
@@ -454,7 +460,7 @@ impl Memory {
     /// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between,
     /// no later state equals it.
     fn stamp(&self, observation: &Observation, now: i64) -> Option<(Question, State, Digest)> {
-        let (Question::File(path) | Question::Directory(path)) = &observation.question else { return None };
+        let (Question::File(path) | Question::Code(path) | Question::Directory(path)) = &observation.question else { return None };
         let stat = self.host.lstat(path).ok()??;
         stat.stamp.is_settled(now).then(|| (observation.question.clone(), stat.stamp, observation.digest))
     }

@@ -38,6 +38,7 @@ fn nothing(question: &Question) -> Option<firn_host::Digest> {
 pub fn about_path(observation: &Observation) -> String {
     let text = match &observation.question {
         Question::File(_) => "read",
+        Question::Code(_) => "code",
         Question::Directory(_) => "listed",
         Question::DirectoryEntry(_, name) => return format!("entry {}", lossy(name)),
         Question::Type(_) => "type",
@@ -84,6 +85,7 @@ pub fn sentence(change: &Change, roles: &Roles) -> String {
     };
     match question {
         Question::File(_) => came_or("file ", &path, format!("content of {path} changed")),
+        Question::Code(_) => came_or("file ", &path, format!("code in {path} changed")),
         Question::Directory(_) => came_or("directory ", &path, format!("listing of {path} changed")),
         Question::DirectoryEntry(_, name) => {
             let entry = format!("{path}/{}", lossy(name));
@@ -128,6 +130,7 @@ fn digests(change: &Change) -> String {
 fn kind(question: &Question) -> &'static str {
     match question {
         Question::File(_) => "file",
+        Question::Code(_) => "code",
         Question::Directory(_) => "directory",
         Question::DirectoryEntry(..) => "entry",
         Question::Type(_) => "type",

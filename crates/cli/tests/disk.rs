@@ -242,6 +242,39 @@ fn edits_that_try_to_go_unnoticed_are_noticed() {
     assert_eq!(answers(&cache), before);
 }
 
+/// Spec L2.5: who looks at code does not see its comments; who asks where something stands does.
+#[test]
+fn comments_and_blanks_touch_only_those_who_ask_where_things_stand() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let dir = scratch.path().join("project");
+    let lib = "{ f = x: x + 1; at = builtins.unsafeGetAttrPos \"a\" { a = 1; }; g = x: x; }";
+    let asked = [
+        ("(import ./lib.nix).f 1", true),
+        ("(import ./lib.nix).at.line", false),
+        ("(import ./lib.nix).at.column", false),
+        ("(import ./lib.nix).g", true),
+        ("builtins.trace (import ./lib.nix).g 1", false),
+        ("builtins.attrNames (import ./lib.nix).at", true),
+        ("builtins.hashFile \"sha256\" ./lib.nix", false),
+        ("builtins.toXML (import ./lib.nix).g", true),
+    ];
+    for (index, (expression, stays)) in asked.into_iter().enumerate() {
+        let cache = scratch.path().join(format!("cache{index}"));
+        let project = Project::plain(&dir, expression);
+        let write = |text: String| std::fs::write(dir.join("lib.nix"), text).expect("written");
+        write(lib.to_owned());
+        assert!(!ask_memory(&cache, &project).1, "{expression}: nothing is known yet");
+        write(format!("# one\n# two\n{lib}"));
+        let (output, hit) = ask_memory(&cache, &project);
+        assert_eq!(shown(&output), shown(&ask(&cache, "off", &project)), "{expression}");
+        assert_eq!(hit, stays, "{expression} after a comment was added");
+        write(lib.replace("x + 1", "x + 2"));
+        let (output, hit) = ask_memory(&cache, &project);
+        assert_eq!(shown(&output), shown(&ask(&cache, "off", &project)), "{expression}");
+        assert!(!hit, "{expression} after the code changed");
+    }
+}
+
 #[test]
 fn killed_processes_leave_a_whole_cache() {
     let scratch = tempfile::tempdir().expect("a scratch directory");

@@ -131,7 +131,7 @@ impl Machine {
     /// The bytes that a path means, and where they lie.
     fn read_source(&self, path: &AbsPath) -> Result<(AbsPath, FileContent)> {
         let real = self.host().resolve_symlinks(path, Follow::Full).map_err(|e| self.host_error(e))?;
-        let content = self.host().read_once(&real).map_err(|e| self.host_error(e))?;
+        let content = self.host().read_code(&real).map_err(|e| self.host_error(e))?;
         Ok((real, content))
     }
 

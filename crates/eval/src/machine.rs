@@ -193,8 +193,8 @@ impl Shared {
             labels: false,
         };
         shared.position_parts = [
-            shared.add_primop(&Builtin { name: "lineOfPos", arity: 1, strict: 1, run: |_, _, args| part(args[0], |l| l.line) }),
-            shared.add_primop(&Builtin { name: "columnOfPos", arity: 1, strict: 1, run: |_, _, args| part(args[0], |l| l.column) }),
+            shared.add_primop(&Builtin { name: "lineOfPos", arity: 1, strict: 1, run: |machine, _, args| part(machine, args[0], |l| l.line) }),
+            shared.add_primop(&Builtin { name: "columnOfPos", arity: 1, strict: 1, run: |machine, _, args| part(machine, args[0], |l| l.column) }),
             shared.add_primop(&Builtin { name: "fileOfPos", arity: 1, strict: 1, run: crate::places::file_of_position }),
         ];
         shared
@@ -230,8 +230,9 @@ impl Shared {
     }
 }
 
-fn part(number: Value, part: fn(Location) -> u32) -> Result<Value> {
+fn part(machine: &Machine, number: Value, part: fn(Location) -> u32) -> Result<Value> {
     let pos = number.as_int().and_then(|n| u32::try_from(n).ok()).map(Pos::from_number);
+    pos.into_iter().for_each(|pos| machine.see_position(pos));
     Ok(pos.and_then(Pos::resolve).map_or(Value::NULL, |location| Value::int(i64::from(part(location)))))
 }
 

@@ -2,11 +2,12 @@
 //!
 //! A program that only goes from path to path within a tree does the same wherever the tree lies, and so do its answers. It sees
 //! the place where the bytes of a path become text, where a path leads from one tree into another, where two paths are
-//! compared, and where text becomes a path. All of that goes through this file, which tells the host; whoever records finds out
+//! compared, and where text becomes a path. In the same way it sees the text of a file, where otherwise only the code in it
+//! matters, when it asks where something stands (spec L2.5). All of that goes through this file, which tells the host; whoever records finds out
 //! which trees are meant. Invariant: nothing else makes text of a path, or a path of anything but a path below it.
 
 use crate::Machine;
-use firn_host::AbsPath;
+use firn_host::{AbsPath, Follow};
 use firn_source::{Origin, Pos};
 use firn_syntax::Ast;
 use firn_value::{Context, Result, Thunk, Value};
@@ -25,6 +26,17 @@ impl Machine {
             self.host().related(path.as_bytes(), parent.as_bytes());
         }
         path.base_name().unwrap_or_default()
+    }
+
+    /// The program is about to see where something stands in a file: the blanks and comments before it decide that.
+    pub fn see_position(&self, pos: Pos) {
+        if self.host().notes_places()
+            && let Some(Origin::File(path)) = pos.file_offset().map(|(file, _)| file.origin())
+            && let Ok(path) = AbsPath::new(path)
+            && let Ok(real) = self.host().resolve_symlinks(&path, Follow::Full)
+        {
+            self.host().seen_text(&real);
+        }
     }
 
     /// Two paths were compared, or one was made from the other.

@@ -372,6 +372,7 @@ fn show_function(machine: &Machine, function: Function) -> String {
         let lambda = closure.lambda();
         if let Some(firn_source::Origin::File(path)) = lambda.pos_at(done).file_offset().map(|(file, _)| file.origin()) {
             machine.path_text(path);
+            machine.see_position(lambda.pos_at(done));
         }
         let name = lambda.name.map(|n| format!(" {n}")).unwrap_or_default();
         let place = lambda.pos_at(done).resolve().map_or_else(|| "«none»:0".to_owned(), |l| show_location(&l));

@@ -43,6 +43,15 @@ pub trait Host: Send + Sync {
         self.read_file(path)
     }
 
+    /// As [`Host::read_once`], for callers that use the text as code: blanks and comments are not looked at, until
+    /// [`Host::seen_text`] says that somebody did.
+    fn read_code(&self, path: &AbsPath) -> Result<FileContent, HostError> {
+        self.read_once(path)
+    }
+
+    /// The program has seen where in this file something stands, which what stands before it decides.
+    fn seen_text(&self, _path: &AbsPath) {}
+
     /// The entries of a directory.
     fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError>;
 
@@ -138,6 +147,16 @@ macro_rules! hand_on {
     (@ read_once $self:ident $behind:expr) => {
         fn read_once(&$self, path: &$crate::AbsPath) -> Result<$crate::FileContent, $crate::HostError> {
             $behind.read_once(path)
+        }
+    };
+    (@ read_code $self:ident $behind:expr) => {
+        fn read_code(&$self, path: &$crate::AbsPath) -> Result<$crate::FileContent, $crate::HostError> {
+            $behind.read_code(path)
+        }
+    };
+    (@ seen_text $self:ident $behind:expr) => {
+        fn seen_text(&$self, path: &$crate::AbsPath) {
+            $behind.seen_text(path);
         }
     };
     (@ read_dir $self:ident $behind:expr) => {
@@ -241,7 +260,7 @@ pub(crate) use hand_on;
 macro_rules! forward_host {
     ($($kind:ty),*) => {$(
         impl<H: Host + ?Sized> Host for $kind {
-            hand_on!(self => (**self); lstat read_file read_once read_dir read_link env current_time home current_dir check_access allow seen_at
+            hand_on!(self => (**self); lstat read_file read_once read_code seen_text read_dir read_link env current_time home current_dir check_access allow seen_at
                 related notes_places mount file_type existing_type dir_entry resolve_symlinks resolve_expr_path path_exists find_file);
         }
     )*};

@@ -111,7 +111,7 @@ fn seen_from(error: HostError, root: &AbsPath, seen_at: &AbsPath) -> HostError {
 }
 
 impl<H: Host> Host for Mounted<H> {
-    hand_on!(self => self.host; seen_at related notes_places env current_time home current_dir check_access allow);
+    hand_on!(self => self.host; seen_at seen_text related notes_places env current_time home current_dir check_access allow);
 
     fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
         self.ask(path, || Ok(None), |host, path| host.lstat(path))
@@ -123,6 +123,10 @@ impl<H: Host> Host for Mounted<H> {
 
     fn read_once(&self, path: &AbsPath) -> Result<FileContent, HostError> {
         self.ask(path, || Err(HostError::NotFound(path.clone())), |host, path| host.read_once(path))
+    }
+
+    fn read_code(&self, path: &AbsPath) -> Result<FileContent, HostError> {
+        self.ask(path, || Err(HostError::NotFound(path.clone())), |host, path| host.read_code(path))
     }
 
     fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {

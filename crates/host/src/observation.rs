@@ -33,6 +33,8 @@ impl Durability {
 pub enum Question {
     /// The bytes of a file.
     File(AbsPath),
+    /// The code in a file: its text less the blanks and comments between tokens.
+    Code(AbsPath),
     /// All entries of a directory.
     Directory(AbsPath),
     /// One name in a directory.
@@ -146,7 +148,7 @@ impl Question {
     pub fn path(&self) -> Option<&AbsPath> {
         use Question::*;
         match self {
-            File(path) | Directory(path) | DirectoryEntry(path, _) | Type(path) | Stat(path) | Link(path)
+            File(path) | Code(path) | Directory(path) | DirectoryEntry(path, _) | Type(path) | Stat(path) | Link(path)
             | Resolve(path, _) | ExprPath(path) | Exists(path, _) | Binding(path, _) | Key(path, ..) => Some(path),
             Env(_) | SearchPath(..) | Time | Home | CurrentDir | System | Setting(_) | Tree(_) | StorePath(_)
             | Output(..) | Location(_) => None,
@@ -159,6 +161,7 @@ impl Question {
         use Question::*;
         Some(match self {
             File(path) => digest_file(path, &host.read_file(path)),
+            Code(path) => digest_code(path, &host.read_file(path)),
             Directory(path) => digest_listing(path, &host.read_dir(path)),
             DirectoryEntry(path, name) => digest_entry(path, &host.dir_entry(path, name)),
             Type(path) => digest_type(path, &host.file_type(path)),
@@ -214,6 +217,14 @@ fn digest_result<T>(asked: &AbsPath, answer: &Result<T, HostError>, ok: impl FnO
 
 pub(crate) fn digest_file(asked: &AbsPath, answer: &Result<FileContent, HostError>) -> Digest {
     digest_result(asked, answer, FileContent::digest)
+}
+
+/// The digest of a file's code; what is no text of the language is told apart by its bytes.
+pub(crate) fn digest_code(asked: &AbsPath, answer: &Result<FileContent, HostError>) -> Digest {
+    digest_result(asked, answer, |content| match firn_syntax::essence(content.bytes()) {
+        Some(essence) => Fold::new("code").bytes(&essence).finish(),
+        None => Fold::new("no code").bytes(content.bytes()).finish(),
+    })
 }
 
 pub(crate) fn digest_listing(asked: &AbsPath, answer: &Result<Listing, HostError>) -> Digest {

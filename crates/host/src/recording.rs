@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::below::Below;
 use crate::host::hand_on;
 use crate::observation::{
-    digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option,
+    digest_code, digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option,
     digest_path, digest_stat, digest_time, digest_type,
 };
 use crate::search::{EntrySource, Found, PseudoUrl, SearchPath};
@@ -28,6 +28,14 @@ pub trait Sink: Send + Sync {
     fn observe_read(&self, observation: Observation) {
         self.observe(observation);
     }
+
+    /// A file was read as code ([`Host::read_code`]): what that is, and the file's bytes, which are not observed yet.
+    fn observe_code(&self, _code: Observation, file: Observation) {
+        self.observe_read(file);
+    }
+
+    /// Where in a file that was read as code something stands was seen ([`Host::seen_text`]).
+    fn seen_text(&self, _path: &AbsPath) {}
 
     /// Where this path lies was seen ([`Host::seen_at`]).
     fn seen_at(&self, _path: &[u8]) {}
@@ -154,6 +162,25 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
         let answer = self.host.read_once(path);
         self.note_read(Question::File(path.clone()), digest_file(path, &answer), path, &answer);
         answer
+    }
+
+    fn read_code(&self, path: &AbsPath) -> Result<FileContent, HostError> {
+        let answer = self.host.read_once(path);
+        let (file, digest) = (Question::File(path.clone()), digest_file(path, &answer));
+        if answer.is_err() {
+            self.note_read(file, digest, path, &answer);
+        } else if self.is_noted(path) {
+            let durability = self.durability(path, true);
+            let code = Observation { question: Question::Code(path.clone()), digest: digest_code(path, &answer), durability };
+            self.sink.observe_code(code, Observation { question: file, digest, durability });
+        }
+        answer
+    }
+
+    fn seen_text(&self, path: &AbsPath) {
+        if self.is_noted(path) {
+            self.sink.seen_text(path);
+        }
     }
 
     fn mount(&self, seen_at: AbsPath, mount: crate::Mount) -> bool {

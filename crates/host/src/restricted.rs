@@ -107,7 +107,7 @@ fn percent_decoded(raw: &[u8]) -> Vec<u8> {
 }
 
 impl<H: Host> Host for Restricted<H> {
-    hand_on!(self => self.host; seen_at related notes_places mount current_time home current_dir);
+    hand_on!(self => self.host; seen_at seen_text related notes_places mount current_time home current_dir);
 
     /// NIX: the type of a forbidden path is absent, not refused; only [`Host::existing_type`] refuses.
     fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
@@ -122,6 +122,11 @@ impl<H: Host> Host for Restricted<H> {
     fn read_once(&self, path: &AbsPath) -> Result<FileContent, HostError> {
         self.check_access(path)?;
         self.host.read_once(path)
+    }
+
+    fn read_code(&self, path: &AbsPath) -> Result<FileContent, HostError> {
+        self.check_access(path)?;
+        self.host.read_code(path)
     }
 
     fn allow(&self, prefix: AbsPath) {

@@ -6,9 +6,8 @@
 //! Length: one pass with one cursor; the modes are states of the same scanner.
 
 use crate::error::ParseError;
-use crate::parse::Features;
 use crate::token::{Form, Kind, Token};
-use firn_source::SourceFile;
+use firn_source::{Pos, SourceFile};
 use memchr::{memchr, memchr2, memmem};
 
 const ID_START: u8 = 1;
@@ -103,7 +102,8 @@ pub(crate) struct Lexed {
 }
 
 struct Lexer<'a> {
-    file: &'static SourceFile,
+    /// Where errors are said to be; none where nobody asks.
+    file: Option<&'static SourceFile>,
     text: &'a [u8],
     at: usize,
     tokens: Vec<Token>,
@@ -115,7 +115,7 @@ struct Lexer<'a> {
     pipes: bool,
 }
 
-pub(crate) fn lex(file: &'static SourceFile, text: &[u8], features: &Features, tokens: Vec<Token>) -> Lexed {
+pub(crate) fn lex(file: Option<&'static SourceFile>, text: &[u8], pipes: bool, tokens: Vec<Token>) -> Lexed {
     let mut lexer = Lexer {
         file,
         text,
@@ -124,7 +124,7 @@ pub(crate) fn lex(file: &'static SourceFile, text: &[u8], features: &Features, t
         outer: Vec::new(),
         mode: Mode::Plain,
         plain_until: 0,
-        pipes: features.pipe_operators,
+        pipes,
     };
     lexer.tokens.clear();
     lexer.tokens.reserve(text.len() / 4 + 2);
@@ -180,7 +180,8 @@ impl Lexer<'_> {
     }
 
     fn fail(&self, at: usize, message: impl Into<Vec<u8>>) -> Step {
-        Err(Box::new(ParseError::new(self.file.pos(at as u32), message)))
+        let pos = self.file.map_or(Pos::NONE, |file| file.pos(at as u32));
+        Err(Box::new(ParseError::new(pos, message)))
     }
 
     fn finish(&mut self, at: usize) {

@@ -5,6 +5,7 @@
 
 pub mod ast;
 mod error;
+mod essence;
 mod expected;
 mod lex;
 mod names;
@@ -18,5 +19,6 @@ mod token;
 
 pub use ast::{Ast, Expr, ExprId};
 pub use error::ParseError;
+pub use essence::essence;
 pub use parse::{Features, Home, Lint, MAX_NESTING, NoBindings, parse, parse_bindings};
 pub use print::{print, print_expr};

@@ -99,7 +99,7 @@ impl Typed {
         let mut files: BTreeMap<AbsPath, usize> = BTreeMap::new();
         for Observation { question, .. } in questions {
             match question {
-                Question::File(path) => drop(files.insert(path, 0)),
+                Question::File(path) | Question::Code(path) => drop(files.insert(path, 0)),
                 Question::Directory(path) => graph.outside(Kind::Directory, &path_text(&path)),
                 Question::Env(name) => graph.outside(Kind::Variable, &String::from_utf8_lossy(&name)),
                 Question::SearchPath(_, name) => {

@@ -158,7 +158,7 @@ impl Typed {
             Form::Json => invocation.output.line(&self.json(&explained, &roles)?)?,
             Form::Files | Form::Paths => {
                 let wanted = |seen: &&Observation| match &seen.question {
-                    Question::File(_) | Question::Binding(..) | Question::Key(..) => {
+                    Question::File(_) | Question::Code(_) | Question::Binding(..) | Question::Key(..) => {
                         self.form == Form::Paths || !observed::is_absence(seen)
                     }
                     question => self.form == Form::Paths && question.path().is_some(),

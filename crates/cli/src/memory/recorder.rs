@@ -24,6 +24,14 @@ impl Sink for Recorder {
         labels::observe(&observation, true);
     }
 
+    fn observe_code(&self, code: Observation, file: Observation) {
+        labels::observe_code(&code, &file);
+    }
+
+    fn seen_text(&self, path: &AbsPath) {
+        labels::see_text(path);
+    }
+
     fn seen_at(&self, path: &[u8]) {
         let trees = self.trees.read().unwrap_or_else(PoisonError::into_inner);
         match Recorder::tree_of(&trees, path) {
@@ -51,6 +59,14 @@ impl Sink for Listener {
 
     fn observe_read(&self, observation: Observation) {
         self.0.observe_read(observation);
+    }
+
+    fn observe_code(&self, code: Observation, file: Observation) {
+        self.0.observe_code(code, file);
+    }
+
+    fn seen_text(&self, path: &AbsPath) {
+        self.0.seen_text(path);
     }
 
     fn seen_at(&self, path: &[u8]) {

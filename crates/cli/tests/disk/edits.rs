@@ -120,7 +120,7 @@ impl Project {
 impl Edit {
     pub fn random(project: &Project, random: &mut Random) -> Edit {
         let data = |random: &mut Random| (*random.pick(&DATA)).to_owned();
-        match random.below(16) {
+        match random.below(19) {
             0..=3 => Edit::Write(data(random), program::data(random)),
             4 => {
                 let index = random.below(EXPRESSIONS.len());
@@ -139,7 +139,15 @@ impl Edit {
             11 => Edit::Directory(format!("dir/{}", random.pick(&["z", "w"]))),
             12 => Edit::Variable(random.below(3).to_string()),
             13 => Edit::Argument(random.below(2).to_string()),
-            14 => Edit::Attribute((*random.pick(&["r.a", "r.b"])).to_owned()),
+            14..=16 => {
+                // The same code, elsewhere in its file.
+                let name = *random.pick(&["default.nix", EXPRESSIONS[0], EXPRESSIONS[1], EXPRESSIONS[2], EXPRESSIONS[3]]);
+                match std::fs::read_to_string(project.root.join(name)) {
+                    Ok(text) => Edit::Write(name.to_owned(), program::rewritten(random, &text)),
+                    Err(_) => Edit::Nothing,
+                }
+            }
+            17 => Edit::Attribute((*random.pick(&["r.a", "r.b"])).to_owned()),
             _ => Edit::Nothing,
         }
     }

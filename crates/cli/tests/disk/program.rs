@@ -14,7 +14,7 @@ pub fn expression(random: &mut Random, above: &str, depth: usize) -> String {
     }
     let inner = |random: &mut Random| expression(random, above, depth - 1);
     let file = format!("{above}{}", random.pick(&DATA));
-    match random.below(17) {
+    match random.below(20) {
         0 => format!("({} + {})", inner(random), inner(random)),
         1 => format!("(if builtins.pathExists {file} then builtins.readFile {file} else {})", inner(random)),
         2 => format!("(toString (builtins.pathExists {file}))"),
@@ -34,6 +34,9 @@ pub fn expression(random: &mut Random, above: &str, depth: usize) -> String {
             "(builtins.path {{ path = {above}dir; name = \"f\"; filter = p: t: baseNameOf p != \"{}\"; }})",
             random.pick(&["x", "y", "z"])
         ),
+        16 => "(let at = builtins.unsafeGetAttrPos \"a\" { a = 1; }; in \"${toString at.line}:${toString at.column}\")".to_owned(),
+        17 => format!("(if {} == \"1\" then toString __curPos.line else \"here\")", inner(random)),
+        18 => format!("(builtins.trace (x: {}) \"traced\")", inner(random)),
         _ => {
             let file = random.pick(&EXPRESSIONS[1..]).trim_end_matches("/default.nix").to_owned();
             // Files import only what comes after them: no circles.
@@ -50,6 +53,12 @@ pub fn file(random: &mut Random, index: usize) -> String {
         3 => expression(random, "../", 2),
         _ => expression(random, "./", 2).replace("(import ./", "(toString ./"),
     }
+}
+
+/// The same code with other blanks and comments.
+pub fn rewritten(random: &mut Random, text: &str) -> String {
+    let before = *random.pick(&["", "\n", "# a comment\n", "/* two\n   lines */ ", "  "]);
+    format!("{before}{}{}", text.trim_start().trim_start_matches("# a comment\n"), random.pick(&["", " # at the end\n", "\n\n"]))
 }
 
 /// The content of a data file.

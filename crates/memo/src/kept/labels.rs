@@ -4,7 +4,7 @@
 //! whoever takes the value joins it into its own. Nearly every join is with nothing, with itself, or one made before.
 
 use super::sets::{ObservationId, SetId, Sets};
-use firn_host::Observation;
+use firn_host::{AbsPath, Observation};
 use firn_value::{Label, Production, Stamp};
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -65,6 +65,23 @@ pub fn observe(observation: &Observation, read: bool) {
     take(sets().only(id).label());
 }
 
+/// The running production reads a file as code; the bytes of the file wait for [`see_text`].
+pub fn observe_code(code: &Observation, file: &Observation) {
+    let id = sets().observe(code, true);
+    sets().observe(file, true);
+    take(sets().only(id).label());
+}
+
+/// The running production sees where something stands in a file that was read as code.
+pub fn see_text(path: &AbsPath) {
+    take(sets().texts_of([path]).label());
+}
+
+/// A label and with it the bytes of all files whose code is in it.
+pub fn with_texts(label: Label) -> Label {
+    sets().with_texts(SetId::of_label(label)).label()
+}
+
 /// The running production prints something.
 pub fn print() {
     take(sets().only(ObservationId::PRINTED).label());
@@ -102,7 +119,7 @@ pub fn end(outer: Production) -> Label {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firn_host::{AbsPath, Durability, Question};
+    use firn_host::{Durability, Question};
 
     fn file(name: &str) -> Observation {
         let path = AbsPath::new(format!("/labels/{name}").as_bytes()).expect("no NUL");

@@ -183,6 +183,7 @@ fn encode(observation: &Observation, paths: &Paths<'_>) -> Vec<u8> {
         Question::Location(_) => (19, 1),
         Question::Binding(..) => (20, 2),
         Question::Key(..) => (21, 3),
+        Question::Code(_) => (22, 1),
     };
     writer.array(3 + arguments).unsigned(kind).unsigned(*durability as u64).bytes(&digest.0);
     match question {
@@ -252,7 +253,7 @@ fn decode(
     let durability = Durability::from_number(reader.unsigned()?).ok_or(Malformed::Unexpected)?;
     let digest = Digest(reader.fixed()?);
     let path = match kind {
-        0..=8 | 20 | 21 => match paths.get(reader.index()?).ok_or(Malformed::Unexpected)? {
+        0..=8 | 20..=22 => match paths.get(reader.index()?).ok_or(Malformed::Unexpected)? {
             Some(path) => Some(path.clone()),
             None => {
                 skip(reader, len.checked_sub(4).ok_or(Malformed::Unexpected)?)?;
@@ -268,7 +269,7 @@ fn decode(
     };
     let expected = match kind {
         11..=14 => 3,
-        0 | 1 | 3..=5 | 7 | 9 | 15..=17 | 19 => 4,
+        0 | 1 | 3..=5 | 7 | 9 | 15..=17 | 19 | 22 => 4,
         2 | 6 | 8 | 18 | 20 => 5,
         _ => 6,
     };
@@ -294,6 +295,7 @@ fn about_path(reader: &mut Reader<'_>, kind: u64, path: AbsPath) -> Result<Quest
         7 => Question::ExprPath(path),
         8 => Question::Exists(path, reader.bool()?),
         20 => Question::Binding(path, read_names(reader)?),
+        22 => Question::Code(path),
         _ => {
             let format = if reader.bool()? { DocumentFormat::Toml } else { DocumentFormat::Json };
             Question::Key(path, format, read_names(reader)?)

@@ -241,6 +241,28 @@ impl Sets {
         without_consequences(&known)
     }
 
+    /// The bytes of these files, as they were when they were read.
+    pub fn texts_of<'p>(&self, paths: impl IntoIterator<Item = &'p AbsPath>) -> SetId {
+        let mut tables = self.tables();
+        let mut all = SetId::EMPTY;
+        for path in paths {
+            // More than one: the file changed while evaluation ran, and nothing that rests on either is kept.
+            for id in tables.by_question.get(&Question::File(path.clone())).cloned().unwrap_or_default() {
+                let only = tables.only(id);
+                all = tables.union(all, only);
+            }
+        }
+        all
+    }
+
+    /// A set and with it the bytes of all files whose code is in it.
+    pub fn with_texts(&self, set: SetId) -> SetId {
+        let code = |seen: &Observation| matches!(seen.question, Question::Code(_));
+        let seen: Vec<Observation> = self.members(set).into_iter().filter(code).collect();
+        let texts = self.texts_of(seen.iter().filter_map(|seen| seen.question.path()));
+        self.union(set, texts)
+    }
+
     /// How many different sets there are.
     pub fn len(&self) -> usize {
         self.tables().levels[LEVELS - 1].nodes.len()
@@ -423,7 +445,7 @@ fn without_consequences(known: &[&Known]) -> Vec<Observation> {
     let (mut files, mut directories) = (FxHashSet::default(), FxHashSet::default());
     for known in known.iter().filter(|known| known.read) {
         let path = match &known.observation.question {
-            Question::File(path) => {
+            Question::File(path) | Question::Code(path) => {
                 files.insert(path.clone());
                 path
             }

@@ -194,7 +194,7 @@ impl<'a> Verifier<'a> {
 
     fn ask(&self, question: &Question) -> Option<Digest> {
         match question {
-            Question::File(path) | Question::Directory(path) => {
+            Question::File(path) | Question::Code(path) | Question::Directory(path) => {
                 let stamp = self.settled(path);
                 if let Some(stamp) = &stamp
                     && let Some(digest) = self.witness.vouched(question, stamp)
@@ -238,7 +238,7 @@ pub fn digest_location(path: &[u8]) -> Digest {
 fn price(question: &Question) -> u8 {
     match question {
         Question::Location(_) | Question::Env(_) | Question::Home | Question::CurrentDir | Question::Time => 0,
-        Question::File(_) | Question::Type(_) | Question::Stat(_) | Question::Link(_) | Question::Exists(..) => 1,
+        Question::File(_) | Question::Code(_) | Question::Type(_) | Question::Stat(_) | Question::Link(_) | Question::Exists(..) => 1,
         Question::Resolve(..) | Question::ExprPath(_) | Question::SearchPath(..) => 2,
         Question::Directory(_) | Question::DirectoryEntry(..) => 3,
         _ => 4,

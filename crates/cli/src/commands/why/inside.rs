@@ -30,7 +30,7 @@ impl Inside<'_> {
                 None => question,
             };
             // What follows from reading a file says nothing to people.
-            let tells = matches!(question, Question::File(_) | Question::Directory(_) | Question::Exists(..) | Question::ExprPath(_));
+            let tells = matches!(question, Question::File(_) | Question::Code(_) | Question::Directory(_) | Question::Exists(..) | Question::ExprPath(_));
             let tells = tells || !in_trees(&question, roles);
             if tells && known.insert(question.clone()) {
                 observations.push(Observation { question, digest, durability });
@@ -38,7 +38,7 @@ impl Inside<'_> {
         }
         let files: HashSet<AbsPath> = observations
             .iter()
-            .filter(|seen| matches!(seen.question, Question::File(_)))
+            .filter(|seen| matches!(seen.question, Question::File(_) | Question::Code(_)))
             .filter_map(|seen| seen.question.path().cloned())
             .collect();
         let is_file = |path: &AbsPath| files.contains(path) || files.contains(&path.child(b"default.nix"));
@@ -71,6 +71,7 @@ fn moved_to(question: Question, from: &AbsPath, to: &AbsPath) -> Question {
     };
     match question {
         Question::File(path) => Question::File(lies(path)),
+        Question::Code(path) => Question::Code(lies(path)),
         Question::Directory(path) => Question::Directory(lies(path)),
         Question::DirectoryEntry(path, name) => Question::DirectoryEntry(lies(path), name),
         Question::Type(path) => Question::Type(lies(path)),

@@ -70,7 +70,7 @@ impl Verifier<'_> {
 /// The path, of content or of a listing.
 fn reads(question: &Question) -> Option<&AbsPath> {
     match question {
-        Question::File(path) | Question::Directory(path) => Some(path),
+        Question::File(path) | Question::Code(path) | Question::Directory(path) => Some(path),
         _ => None,
     }
 }
