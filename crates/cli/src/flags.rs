@@ -68,6 +68,8 @@ pub struct Flags {
     pub override_flakes: Vec<[Vec<u8>; 2]>,
     /// The command asks whole questions, whose answers can be remembered.
     pub keeps_answers: bool,
+    /// It asks one and ends.
+    pub asks_once: bool,
     /// Answers are kept however little time they took.
     pub keeps_cheap_answers: bool,
     /// `--memo`.

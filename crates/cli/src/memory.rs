@@ -96,7 +96,8 @@ pub struct Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.observed.store(labels::end(self.outer), Ordering::Relaxed);
+        self.observed.store(labels::so_far(), Ordering::Relaxed);
+        labels::end(self.outer);
     }
 }
 
@@ -149,8 +150,16 @@ pub struct Watched {
 
 impl Memory {
     /// Opens the memory and has `host` and `store` watched; none if the user wants no memory or there can be none.
-    /// `bare` is the host without what this run shows in the store: so it was seen when things were observed.
-    pub fn watch(host: &Arc<dyn Host>, bare: Arc<dyn Host>, store: &Arc<dyn Store>, resolved: &Resolved, log: &Arc<Log>) -> Option<Watched> {
+    /// `bare` is the host without what this run shows in the store: so it was seen when things were observed. `once` says that
+    /// one question is asked.
+    pub fn watch(
+        host: &Arc<dyn Host>,
+        bare: Arc<dyn Host>,
+        store: &Arc<dyn Store>,
+        resolved: &Resolved,
+        log: &Arc<Log>,
+        once: bool,
+    ) -> Option<Watched> {
         if !resolved.memo.keeps_answers {
             return None;
         }
@@ -183,6 +192,9 @@ impl Memory {
             counts: Mutex::default(),
             shared: Shared::open(resolved, log).map(Mutex::new),
         };
+        if once {
+            labels::gather();
+        }
         Some(Watched { host: Arc::new(recording), store: Arc::new(recorded), sink, memory })
     }
 
@@ -408,7 +420,7 @@ impl Memory {
         let trees = self.recorder.trees.read().unwrap_or_else(PoisonError::into_inner);
         trees.iter().for_each(|tree| self.recorder.observe(place(tree)));
         let whole = labels::sets().union(SetId::of_label(labels::so_far()), *lock(&self.base));
-        labels::take(labels::with_texts(whole.label()));
+        labels::see_texts(whole.label());
     }
 
     /// Everything that a question rests on, as bytes.

@@ -105,7 +105,9 @@ impl Session {
             Some(questions) => recorded(host, Arc::clone(questions), &resolved)?,
             None => host,
         };
-        let (host, store, memory) = match Memory::watch(&host, bare, &store, &resolved, log) {
+        // Threads that evaluate ahead see what the question may not need: that is told apart.
+        let once = flags.asks_once && flags.evaluation_cores() == 1 && !resolved.memo.mode.is_shadow();
+        let (host, store, memory) = match Memory::watch(&host, bare, &store, &resolved, log, once) {
             Some(watched) => {
                 fetcher = fetcher.observed_by(watched.sink);
                 (watched.host, watched.store, Some(watched.memory))
@@ -126,7 +128,7 @@ impl Session {
             None => host.clone(),
         };
         let mut shared = Shared::new(resolved.eval.clone(), seen);
-        shared.labels = memory.is_some();
+        shared.labels = memory.is_some() && !once;
         let (sink, said) = (log.clone(), beyond.clone());
         shared.log = Mutex::new(Box::new(move |text| {
             said.store(true, Ordering::Relaxed);

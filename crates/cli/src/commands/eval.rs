@@ -43,7 +43,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
         }
     }
     invocation.log.set_verbosity(flags.verbosity);
-    flags.keeps_answers = typed.write_to.is_none();
+    (flags.keeps_answers, flags.asks_once) = (typed.write_to.is_none(), true);
     typed.check()?;
     let subject = typed.named.open(invocation, &mut flags)?;
     typed.finish(invocation, &subject)

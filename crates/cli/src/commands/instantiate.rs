@@ -70,6 +70,7 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     }
     invocation.log.set_verbosity(flags.verbosity);
     flags.keeps_answers = typed.action != Action::Parse && !typed.find_file;
+    flags.asks_once = typed.questions() == 1;
     let evaluates = typed.action != Action::Instantiate && !typed.read_write;
     flags.read_only |= typed.dry_run || evaluates;
     let log = invocation.log.clone();
@@ -87,6 +88,11 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
 }
 
 impl Typed {
+    /// How many questions are asked.
+    fn questions(&self) -> usize {
+        (self.inputs.len() + usize::from(self.from_stdin)).max(1) * self.attributes.len().max(1)
+    }
+
     fn read(&mut self, flag: &[u8], words: &mut Words) -> Result<bool, Failure> {
         match flag {
             b"-" => self.from_stdin = true,
@@ -159,8 +165,7 @@ impl Command<'_> {
             }
             return Ok(());
         }
-        let questions = self.typed.inputs.len().max(1) * self.typed.attributes.len().max(1);
-        if let Some(memory) = self.session.memory.as_ref().filter(|_| questions > 1) {
+        if let Some(memory) = self.session.memory.as_ref().filter(|_| self.typed.questions() > 1) {
             memory.expect_several();
         }
         if self.typed.from_stdin {

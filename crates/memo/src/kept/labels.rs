@@ -2,17 +2,56 @@
 //!
 //! The thread's running production has a label, the set of what it has observed so far; a thunk that it evaluated keeps it, and
 //! whoever takes the value joins it into its own. Nearly every join is with nothing, with itself, or one made before.
+//!
+//! A process that answers one question needs to tell nothing apart: it [gathers](gather) what is observed, and values carry nothing.
 
 use super::sets::{ObservationId, SetId, Sets};
 use firn_host::{AbsPath, Observation};
 use firn_value::{Label, Production, Stamp};
 use std::cell::Cell;
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// The sets that labels are numbers of. Values outlive machines, so there is one for the process.
 pub fn sets() -> &'static Sets {
     static SETS: LazyLock<Sets> = LazyLock::new(Sets::new);
     &SETS
+}
+
+static GATHERS: AtomicBool = AtomicBool::new(false);
+static GATHERED: Mutex<Vec<SetId>> = Mutex::new(Vec::new());
+
+/// From now on everything that is observed in the process, by whatever thread, counts as observed by whoever asks: for
+/// commands that ask one question and end.
+// PERF: values without labels are forced the plain way: hello of nixpkgs with its answer kept costs what it costs without.
+pub fn gather() {
+    GATHERS.store(true, Ordering::SeqCst);
+}
+
+fn gathers() -> bool {
+    GATHERS.load(Ordering::Relaxed)
+}
+
+/// What was gathered, as one set, which stays gathered if it is to.
+fn gathered(stays: bool) -> Label {
+    let mut all = GATHERED.lock().unwrap_or_else(PoisonError::into_inner);
+    all.sort_unstable();
+    all.dedup();
+    let whole = sets().join(&[], &all);
+    all.clear();
+    if stays {
+        all.push(whole);
+    }
+    whole.label()
+}
+
+/// The running production observes what is in this set.
+fn note(set: SetId) {
+    if gathers() {
+        GATHERED.lock().unwrap_or_else(PoisonError::into_inner).push(set);
+    } else {
+        take(set.label());
+    }
 }
 
 /// Joins that each thread remembers.
@@ -49,11 +88,14 @@ fn joined(own: Label, label: Label) -> Label {
 
 /// What the running production has observed so far.
 pub fn so_far() -> Label {
-    Production::current().label()
+    if gathers() { gathered(true) } else { Production::current().label() }
 }
 
 /// As [`so_far`]; the running production begins anew, as if it had observed nothing.
 pub fn let_go() -> Label {
+    if gathers() {
+        return gathered(false);
+    }
     let label = so_far();
     Production::set_label(0);
     label
@@ -62,29 +104,29 @@ pub fn let_go() -> Label {
 /// The running production observes something. `read`: see [`Sets::observe`].
 pub fn observe(observation: &Observation, read: bool) {
     let id = sets().observe(observation, read);
-    take(sets().only(id).label());
+    note(sets().only(id));
 }
 
 /// The running production reads a file as code; the bytes of the file wait for [`see_text`].
 pub fn observe_code(code: &Observation, file: &Observation) {
     let id = sets().observe(code, true);
     sets().observe(file, true);
-    take(sets().only(id).label());
+    note(sets().only(id));
 }
 
 /// The running production sees where something stands in a file that was read as code.
 pub fn see_text(path: &AbsPath) {
-    take(sets().texts_of([path]).label());
+    note(sets().texts_of([path]));
 }
 
-/// A label and with it the bytes of all files whose code is in it.
-pub fn with_texts(label: Label) -> Label {
-    sets().with_texts(SetId::of_label(label)).label()
+/// The running production sees what is in a label, and where things stand in all files whose code is in it.
+pub fn see_texts(label: Label) {
+    note(sets().with_texts(SetId::of_label(label)));
 }
 
 /// The running production prints something.
 pub fn print() {
-    take(sets().only(ObservationId::PRINTED).label());
+    note(sets().only(ObservationId::PRINTED));
 }
 
 /// Does something in a production of its own and says what it observed. The running production takes none of it.

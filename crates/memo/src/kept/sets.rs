@@ -199,15 +199,12 @@ impl Sets {
     /// The set of these observations and sets together.
     pub fn join(&self, own: &[ObservationId], sets: &[SetId]) -> SetId {
         let mut tables = self.tables();
-        let mut all = SetId::EMPTY;
-        for &set in sets {
-            all = tables.union(all, set);
+        let mut all: Vec<SetId> = own.iter().map(|&id| tables.only(id)).chain(sets.iter().copied()).collect();
+        // PERF: by pairs: joining one after the other would make as many large sets as there are members.
+        while all.len() > 1 {
+            all = all.chunks(2).map(|pair| pair.iter().fold(SetId::EMPTY, |set, &more| tables.union(set, more))).collect();
         }
-        for &id in own {
-            let only = tables.only(id);
-            all = tables.union(all, only);
-        }
-        all
+        all.pop().unwrap_or_default()
     }
 
     /// The union of two sets.
@@ -243,16 +240,12 @@ impl Sets {
 
     /// The bytes of these files, as they were when they were read.
     pub fn texts_of<'p>(&self, paths: impl IntoIterator<Item = &'p AbsPath>) -> SetId {
-        let mut tables = self.tables();
-        let mut all = SetId::EMPTY;
-        for path in paths {
-            // More than one: the file changed while evaluation ran, and nothing that rests on either is kept.
-            for id in tables.by_question.get(&Question::File(path.clone())).cloned().unwrap_or_default() {
-                let only = tables.only(id);
-                all = tables.union(all, only);
-            }
-        }
-        all
+        let tables = self.tables();
+        // More than one for a path: it changed while evaluation ran, and nothing that rests on either is kept.
+        let of = |path: &AbsPath| tables.by_question.get(&Question::File(path.clone())).cloned().unwrap_or_default();
+        let ids: Vec<ObservationId> = paths.into_iter().flat_map(of).collect();
+        drop(tables);
+        self.join(&ids, &[])
     }
 
     /// A set and with it the bytes of all files whose code is in it.
