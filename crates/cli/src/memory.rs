@@ -410,7 +410,7 @@ impl Memory {
         let stamps = fresh.iter().filter_map(|observation| self.stamp(observation, now)).collect();
         self.write(Batch { answers: vec![Answer { question: key.digest, record, nodes }], stamps, used: vec![], now });
         if let Some(shared) = &self.shared {
-            lock(shared).note(key.digest);
+            lock(shared).note(key.digest, root);
         }
         lock(&self.counts).kept += 1;
     }

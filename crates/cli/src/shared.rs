@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub struct Shared {
     /// The remotes.
     pub remotes: Remotes,
-    /// Questions that were answered by evaluating.
-    found: RefCell<Vec<Digest>>,
+    /// Questions that were answered by evaluating, each with what was observed.
+    found: RefCell<Vec<(Digest, Digest)>>,
 }
 
 impl Shared {
@@ -41,8 +41,8 @@ impl Shared {
     }
 
     /// A question was answered by evaluating, and its answer is kept on disk.
-    pub fn note(&self, question: Digest) {
-        self.found.borrow_mut().push(question);
+    pub fn note(&self, question: Digest, observations: Digest) {
+        self.found.borrow_mut().push((question, observations));
     }
 
     /// What became of it.
@@ -56,14 +56,14 @@ impl Shared {
         if found.is_empty() || !self.remotes.can_push() {
             return;
         }
-        let answers = found.iter().filter_map(|question| newest(disk, question)).collect();
+        let answers = found.iter().filter_map(|found| found_now(disk, found)).collect();
         self.remotes.push(answers, Care::Quick, self.remotes.deadline());
     }
 }
 
-/// The answer to a question that was found last.
-fn newest(disk: &Disk, question: &Digest) -> Option<Travelling> {
+/// The answer to a question that rests on what was observed in this run.
+fn found_now(disk: &Disk, (question, observations): &(Digest, Digest)) -> Option<Travelling> {
     let reading = disk.read()?;
     let records = reading.records(question);
-    travelling(&reading, records.iter().max_by_key(|found| found.record.made)?)
+    travelling(&reading, records.iter().find(|found| found.record.observations == *observations)?)
 }

@@ -12,20 +12,20 @@ fn what_an_answer_rests_on_is_a_tree_and_what_changed_comes_first() {
     project.write("default.nix", "{ a = import ./lib/a.nix; c = builtins.pathExists ./x; }");
     project.write("lib/a.nix", "1");
     let tree = |source: &str| {
-        format!("a of . rests on 2 observations ({source})\nTREE\n├── default.nix  read\n└── lib/a.nix  read\n")
+        format!("a of . rests on 2 observations ({source})\nTREE\n├── default.nix  code\n└── lib/a.nix  code\n")
     };
     assert_eq!(project.firn(&["why", "-f", ".", "a"]), tree("evaluated now"));
     assert_eq!(project.firn(&["why", "-f", ".", "a"]), tree("remembered"));
     project.write("lib/a.nix", "2 + 3");
-    let changed = "evaluated again, because of what changed since the nearest earlier answer:\n  content of lib/a.nix changed";
+    let changed = "evaluated again, because of what changed since the nearest earlier answer:\n  code in lib/a.nix changed";
     let told = project.firn(&["why", "-f", ".", "a"]);
     assert!(told.starts_with(changed) && told.ends_with(&tree("evaluated now")), "{told}");
     let told = project.firn(&["why", "-f", ".", "--changes", "a"]);
-    assert!(told.starts_with("an earlier answer holds no more, because of what changed since:\n  content of"), "{told}");
+    assert!(told.starts_with("an earlier answer holds no more, because of what changed since:\n  code in"), "{told}");
     // Going back makes the first answer one again, and the second none.
     project.write("lib/a.nix", "1");
     let told = project.firn(&["why", "-f", ".", "a"]);
-    assert!(told.contains("content of lib/a.nix changed") && told.ends_with(&tree("remembered")), "{told}");
+    assert!(told.contains("code in lib/a.nix changed") && told.ends_with(&tree("remembered")), "{told}");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn everything_that_changed_is_named() {
     project.write("dir/default.nix/default.nix", "1");
     let told = project.firn_with(&["why", "-f", ".", "--changes", "--all", "all"], &[("V", "1")]);
     for line in [
-        "  content of a.nix changed (",
+        "  code in a.nix changed (",
         "  listing of d changed (",
         "  x appeared\n",
         "  y disappeared\n",
@@ -77,7 +77,7 @@ fn files_and_paths_are_lists_and_json_says_the_same() {
     };
     let json = project::without_digests(&json);
     for expected in [
-        text("/default.nix", "file", false),
+        text("/default.nix", "code", false),
         text("/lib", "directory", false),
         text("/none", "existence", true),
         "\"error\":null".to_owned(),
@@ -153,7 +153,7 @@ fn a_change_affects_what_looked_at_it() {
     project.write("far/l.nix", "4");
     assert_eq!(affected(&project, &["--since", "HEAD"]), ["a", "linked", "list", "there"]);
     let told = project.firn(&["affected", "--since", "HEAD", "--why"]);
-    for reason in ["  content of a.nix changed", "  listing of d changed", "  maybe/deep.nix appeared\n", "  content of far/l.nix"] {
+    for reason in ["  code in a.nix changed", "  listing of d changed", "  maybe/deep.nix appeared\n", "  code in far/l.nix"] {
         assert!(told.contains(reason), "{reason:?} in {told}");
     }
     // Asked again, and committed: the answers hold now, and may have been others before.
@@ -165,7 +165,7 @@ fn a_change_affects_what_looked_at_it() {
     let json = project.firn(&["affected", "--since", "HEAD~1", "--json"]);
     // Of the two answers that are known, either says why.
     assert!(json.starts_with("[{\"asked\":\"eval\",\"attribute\":\"a\",\"because\":[\""), "{json}");
-    assert!(json.contains("a.nix was touched (read)") || json.contains("content of a.nix changed"), "{json}");
+    assert!(json.contains("a.nix was touched (code)") || json.contains("code in a.nix changed"), "{json}");
     project.write("default.nix", "{ a = 1; b = 2; const = 1; linked = 1; list = 1; there = 1; }");
     assert_eq!(affected(&project, &["--since", "HEAD"]), ALL);
 }
@@ -301,11 +301,11 @@ fn watching_tells_what_changed_and_the_new_answer() {
     watching.expect("1");
     watching.expect("watching");
     project.write("a.nix", "22");
-    watching.expect("content of a.nix changed");
+    watching.expect("code in a.nix changed");
     watching.expect("22");
     watching.expect("watching");
     project.write("a.nix", "throw \"no\"");
-    watching.expect("content of a.nix changed");
+    watching.expect("code in a.nix changed");
     watching.expect("       error: no");
     watching.expect("watching");
     project.remove("a.nix");
@@ -317,7 +317,7 @@ fn watching_tells_what_changed_and_the_new_answer() {
     watching.expect("22");
     watching.expect("watching");
     project.write("a.nix", "20 + 2");
-    watching.expect("content of a.nix changed");
+    watching.expect("code in a.nix changed");
     watching.expect("the answer is the same");
     watching.expect("watching");
     assert_eq!(watching.interrupt(), Some(130));
@@ -326,7 +326,7 @@ fn watching_tells_what_changed_and_the_new_answer() {
     watching.expect("}");
     watching.expect("watching");
     project.write("a.nix", "5");
-    watching.expect("content of a.nix changed");
+    watching.expect("code in a.nix changed");
     watching.expect("-  \"y\": 22,");
     watching.expect("+  \"y\": 5,");
     watching.expect("watching");

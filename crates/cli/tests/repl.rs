@@ -140,7 +140,7 @@ fn a_conversation() {
     std::fs::write(&file, "{ one = 11; }").expect("written");
     terminal.ask(":r", "Added 1 variables.");
     terminal.ask("one", "11");
-    terminal.ask(":why one", "set.nix  read");
+    terminal.ask(":why one", "set.nix  code");
     terminal.ask("one + 1", "12");
     terminal.ask("x", "undefined variable 'x'");
     terminal.ask(":p { s = { t = [ 1 ]; }; }", "t = [ 1 ];");
