@@ -2,8 +2,10 @@
 //!
 //! An argument is normally delayed. Where the function is known to force it first, it is evaluated at once and an
 //! error is kept in the cell, so that the function raises it exactly where it would have (see `ir::strictness`).
+//!
+//! Length: every way into a function, which share their parts; a second file would hide which of them is the short one.
 
-use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
+use crate::frame::{FEW_SLOTS, Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::{Machine, Stats};
 use firn_ir::{Call, Pattern, Plan};
 use firn_source::Pos;
@@ -19,7 +21,10 @@ impl Machine {
                 let lambda = closure.lambda();
                 // PERF: exactly the arguments it takes: the call that nearly every call is.
                 if node.args.len() == lambda.arity() && lambda.body.locals as usize <= MOST_SLOTS {
-                    stack_slots!(locals, lambda.body.locals as usize);
+                    if lambda.body.locals as usize > FEW_SLOTS {
+                        return self.call_with_many(closure, lambda, node, frame);
+                    }
+                    stack_slots!(locals, FEW_SLOTS, lambda.body.locals as usize);
                     self.pass_arguments(lambda, node.args, locals, frame)?;
                     return self.enter(closure, lambda, locals, node.pos);
                 }
@@ -31,6 +36,20 @@ impl Machine {
             Some(Function::Partial(partial)) => self.call_partial_expr(function, partial, node, frame),
             _ => self.call_delayed(function, node.args, node.pos, frame),
         }
+    }
+
+    /// A call of exactly the arguments of a function with more than a few slots.
+    #[inline(never)]
+    fn call_with_many(
+        &self,
+        closure: Closure,
+        lambda: &'static Lambda,
+        node: &'static Call<Value>,
+        frame: Frame<'_>,
+    ) -> Result<Value> {
+        stack_slots!(locals, MOST_SLOTS, lambda.body.locals as usize);
+        self.pass_arguments(lambda, node.args, locals, frame)?;
+        self.enter(closure, lambda, locals, node.pos)
     }
 
     #[inline(never)]
@@ -76,7 +95,7 @@ impl Machine {
         if lambda.body.locals as usize > MOST_SLOTS {
             return self.call_large(closure, given, node, frame);
         }
-        stack_slots!(locals, lambda.body.locals as usize);
+        stack_slots!(locals, MOST_SLOTS, lambda.body.locals as usize);
         self.call_in(closure, given, node, locals, frame)
     }
 
@@ -131,6 +150,11 @@ impl Machine {
         frame: Frame<'_>,
     ) -> Result<()> {
         let strict = &lambda.strict;
+        // PERF: one argument has no order.
+        if let ([arg], [slot, ..]) = (args, locals) {
+            slot.set(if strict.mask & 1 != 0 { self.evaluate_early(arg, frame, &mut false)? } else { self.delay(arg, frame) });
+            return Ok(());
+        }
         if strict.mask == 0 {
             for (arg, slot) in args.iter().zip(locals) {
                 slot.set(self.delay(arg, frame));
@@ -484,24 +508,27 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn call_closure(&self, closure: Closure, given: &[Slot], args: &[Value], pos: Pos) -> Result<Value> {
         let lambda = closure.lambda();
-        if lambda.body.locals as usize > MOST_SLOTS {
+        if lambda.body.locals as usize > FEW_SLOTS {
             return self.call_closure_large(closure, given, args, pos);
         }
-        stack_slots!(locals, lambda.body.locals as usize);
-        // PERF: one or two arguments and none given before is what `map`, `foldl'` and their kin call with.
-        match (given, args) {
-            ([], [a]) => locals[0].set(*a),
-            ([], [a, b]) => {
-                locals[1].set(*b);
-                locals[0].set(*a);
-            }
-            _ => fill(locals, given, args),
-        }
+        stack_slots!(locals, FEW_SLOTS, lambda.body.locals as usize);
+        place(locals, given, args);
         self.enter(closure, lambda, locals, pos)
     }
 
     #[inline(never)]
     fn call_closure_large(&self, closure: Closure, given: &[Slot], args: &[Value], pos: Pos) -> Result<Value> {
+        let lambda = closure.lambda();
+        if lambda.body.locals as usize > MOST_SLOTS {
+            return self.call_closure_huge(closure, given, args, pos);
+        }
+        stack_slots!(locals, MOST_SLOTS, lambda.body.locals as usize);
+        place(locals, given, args);
+        self.enter(closure, lambda, locals, pos)
+    }
+
+    #[inline(never)]
+    fn call_closure_huge(&self, closure: Closure, given: &[Slot], args: &[Value], pos: Pos) -> Result<Value> {
         let lambda = closure.lambda();
         let locals = heap_slots(lambda.body.locals as usize);
         fill(&locals, given, args);
@@ -543,6 +570,19 @@ impl Machine {
 }
 
 /// Puts the arguments into a function's first slots.
+// PERF: one or two arguments and none given before is what `map`, `foldl'` and their kin call with.
+#[inline(always)]
+fn place(locals: &[Slot], given: &[Slot], args: &[Value]) {
+    match (given, args) {
+        ([], [a]) => locals[0].set(*a),
+        ([], [a, b]) => {
+            locals[1].set(*b);
+            locals[0].set(*a);
+        }
+        _ => fill(locals, given, args),
+    }
+}
+
 #[inline(never)]
 fn fill(locals: &[Slot], given: &[Slot], args: &[Value]) {
     for (slot, arg) in locals.iter().zip(given.iter().map(Slot::get).chain(args.iter().copied())) {

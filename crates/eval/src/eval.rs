@@ -20,22 +20,7 @@ impl Machine {
         }
     }
 
-    /// The value of an atom if it is evaluated: for fast paths.
-    #[inline(always)]
-    pub(crate) fn peek(&self, expr: &'static Expr, frame: Frame<'_>) -> Option<Value> {
-        let cell = match expr {
-            Expr::Const(value) => *value,
-            Expr::Local(slot, _) => frame.local(*slot),
-            Expr::Capture(index, _) => frame.capture(*index),
-            _ => return None,
-        };
-        match cell.as_thunk() {
-            None => Some(cell),
-            Some(thunk) => self.known(thunk),
-        }
-    }
-
-    /// As [`Machine::peek`], calling nothing: what a label or an instance stands before is not seen.
+    /// The value of an atom if it is evaluated, for fast paths: nothing is called, and what a label stands before is not seen.
     #[inline(always)]
     pub(crate) fn glance(&self, expr: &'static Expr, frame: Frame<'_>) -> Option<Value> {
         let cell = match expr {
@@ -53,7 +38,7 @@ impl Machine {
     /// Two operands that are small integers at hand.
     #[inline(always)]
     pub(crate) fn peek_ints(&self, node: &'static Binary<Value>, frame: Frame<'_>) -> (Option<i64>, Option<i64>) {
-        let int = |expr| self.peek(expr, frame).and_then(Value::as_small_int);
+        let int = |expr| self.glance(expr, frame).and_then(Value::as_small_int);
         (int(&node.left), int(&node.right))
     }
 
@@ -250,7 +235,7 @@ impl Machine {
             self.capture(body, &captures, frame);
             return self.run(body, &captures);
         }
-        stack_slots!(captures, body.captures.len());
+        stack_slots!(captures, MOST_SLOTS, body.captures.len());
         self.capture(body, captures, frame);
         self.run(body, captures)
     }

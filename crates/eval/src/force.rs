@@ -173,7 +173,7 @@ impl Machine {
         if body.locals as usize > MOST_SLOTS {
             return self.run_in(body, captures, &heap_slots(body.locals as usize));
         }
-        stack_slots!(locals, body.locals as usize);
+        stack_slots!(locals, MOST_SLOTS, body.locals as usize);
         self.eval(&body.expr, Frame::new(body, locals, captures))
     }
 

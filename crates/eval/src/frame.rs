@@ -6,22 +6,17 @@ use firn_value::Slot;
 /// The most slots a frame has on the native stack; larger frames are made on the heap, out of the hot paths.
 pub(crate) const MOST_SLOTS: usize = 16;
 
-/// Binds `$slots` to `$count` (at most [`MOST_SLOTS`]) fresh slots on the native stack.
-// PERF: a macro and not a function taking a closure: with two sizes the closure would be called from two places and so
-// never inlined. Nothing here needs dropping, so the hot paths carry no clean-up either (both together: a tenth of a
-// call).
+/// The slots of most frames.
+pub(crate) const FEW_SLOTS: usize = 4;
+
+/// Binds `$slots` to `$count` (at most `$most`) fresh slots on the native stack.
+// PERF: a macro and not a function taking a closure, which would be called from two places and so never inlined. Nothing here
+// needs dropping, so the hot paths carry no clean-up either (both together: a tenth of a call). Who may need many slots has a
+// function of its own for that, so that deep recursion does not drag the room for them along.
 macro_rules! stack_slots {
-    ($slots:ident, $count:expr) => {
-        let count: usize = $count;
-        let few: [firn_value::Slot; 4];
-        let some: [firn_value::Slot; $crate::frame::MOST_SLOTS];
-        let $slots: &[firn_value::Slot] = if count <= 4 {
-            few = [const { firn_value::Slot::new() }; 4];
-            &few[..count]
-        } else {
-            some = [const { firn_value::Slot::new() }; $crate::frame::MOST_SLOTS];
-            &some[..count]
-        };
+    ($slots:ident, $most:expr, $count:expr) => {
+        let room = [const { firn_value::Slot::new() }; $most];
+        let $slots: &[firn_value::Slot] = &room[..$count];
     };
 }
 
