@@ -10,9 +10,11 @@
 //!
 //! What was observed before the first question (the search path, arguments) belongs to every question.
 
+mod glance;
 mod history;
 mod recorder;
 
+pub use glance::{Glance, Glanced};
 pub use history::Remembered;
 
 use crate::log::{Heard, Log};
@@ -61,7 +63,11 @@ pub struct Memory {
     stamps: Mutex<Vec<(Question, State, Digest)>>,
     /// Several questions are asked in this run.
     several: AtomicBool,
-    shadow: bool,
+    /// What is known is evaluated as well: to compare it, or to measure it.
+    evaluates: bool,
+    /// What would have been answered, where evaluation is measured.
+    glances: Mutex<Vec<Glance>>,
+    measured: bool,
     least: Duration,
     counts: Mutex<Outcome>,
     shared: Option<Mutex<Shared>>,
@@ -187,7 +193,9 @@ impl Memory {
             writer: Mutex::default(),
             stamps: Mutex::default(),
             several: AtomicBool::new(false),
-            shadow: resolved.memo.mode.is_shadow(),
+            evaluates: resolved.memo.mode.is_shadow() || resolved.memo.measured,
+            glances: Mutex::default(),
+            measured: resolved.memo.measured,
             least: Duration::from_millis(resolved.memo.least.unwrap_or(LEAST)),
             counts: Mutex::default(),
             shared: Shared::open(resolved, log).map(Mutex::new),
@@ -263,8 +271,12 @@ impl Memory {
         let roles = lock(&self.roles).clone();
         let key = Key::new(asked, &roles);
         let found = self.look(&key, &roles, writes);
+        let looked = began.elapsed();
+        if self.measured {
+            self.note_glance(asked, looked, found.as_ref().map(|(found, _)| found.record.cost));
+        }
         let mut counts = lock(&self.counts);
-        counts.spent += began.elapsed().as_micros() as u64;
+        counts.spent += looked.as_micros() as u64;
         let mut expected = None;
         if let Some((found, value)) = found {
             counts.hits += 1;
@@ -274,7 +286,7 @@ impl Memory {
             if found.is_use_due(now) {
                 self.write(Batch { used: vec![found.key.clone()], now, ..Batch::default() });
             }
-            if !self.shadow {
+            if !self.evaluates {
                 self.log.repeat(&found.record.log);
                 return Recalled::Known(value);
             }

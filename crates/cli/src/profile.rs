@@ -2,9 +2,11 @@
 //! `firn profile` asks for it ([`Request`]), [`report`] is called when the profiled command is done.
 
 mod flame;
+mod saved;
 
 use crate::failure::Failure;
 use crate::log::Log;
+use crate::session::Session;
 use firn_eval::{CallTree, Callee, Grain, Machine, Profiler, describe_callee};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -33,12 +35,13 @@ pub fn install(machine: &mut Machine, request: Option<&Request>, count: bool, tr
     machine.profile(Profiler::new(grain, traces));
 }
 
-/// Tells what the machine's profiler found.
-pub fn report(machine: &Machine, request: &Request, log: &Log) -> Result<(), Failure> {
-    let Some(profiler) = machine.profiler() else { return Ok(()) };
+/// Tells what the machine's profiler found, and what memory saved. `cpu` is how many seconds the run took.
+pub fn report(session: &Session, request: &Request, cpu: f64, log: &Log) -> Result<(), Failure> {
+    let Some(profiler) = session.machine.profiler() else { return Ok(()) };
     let tree = profiler.take();
     if request.rows > 0 {
         log.write(tables(&tree, request).as_bytes());
+        log.write(saved::tables(session, cpu, request.rows).as_bytes());
     }
     let write = |file: &Option<Vec<u8>>, text: &dyn Fn() -> String| match file {
         None => Ok(()),

@@ -216,7 +216,7 @@ fn command(invocation: &mut Invocation, mut words: Words) -> Result<(), Failure>
             interrupt::listen();
         }
         let reasons = match &name[..] {
-            b"instantiate" => Reasons::All,
+            b"instantiate" | b"profile" => Reasons::All,
             b"jobs" | b"compare" => Reasons::Answers,
             _ => Reasons::None,
         };

@@ -29,7 +29,7 @@ fn show(session: &Session, host: &dyn Host, log: &Log) -> Result<(), Failure> {
     let machine = &session.machine;
     let calls = machine.profiler().filter(|profiler| profiler.grain() == Grain::Count).map(|profiler| profiler.take());
     if let Some(request) = &session.profile {
-        profile::report(machine, request, log)?;
+        profile::report(session, request, cpu_time(), log)?;
     }
     if !wanted(host) {
         return Ok(());

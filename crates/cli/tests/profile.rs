@@ -89,3 +89,44 @@ fn calls_are_counted_and_traced_as_in_nix() {
     assert!(lines[0].starts_with("function-trace entered «string»:1:1 at "), "{told}");
     assert!(lines[1].starts_with("function-trace exited «string»:1:1 at "), "{told}");
 }
+
+#[test]
+fn a_profile_evaluates_what_memory_knows_and_tells_what_it_would_have_saved() {
+    let scratch = Scratch::new("memory");
+    std::fs::write(scratch.0.join("fib.nix"), "let fib = n: if n < 2 then n else fib (n - 1) + fib (n - 2); in { a = fib 15; }").expect("a file");
+    let memory = [("FIRN_CACHE_DIR", "memo"), ("FIRN_MEMO_LEAST", "0")];
+    let eval = ["eval", "-f", "./fib.nix", "a"];
+    let profiled = || {
+        let done = scratch.run(&memory, &[&["profile", "--exact", "--memo", "disk"], &eval[..]].concat());
+        assert_eq!(text(&done.stdout), "610\n");
+        text(&done.stderr)
+    };
+    let told = profiled();
+    assert!(told.contains("0 of 1 answers") && told.contains("a: not asked before"), "{told}");
+    let told = profiled();
+    assert!(told.contains("1 of 1 answers"), "{told}");
+    assert!(told.lines().any(|line| line.contains(" 1973 ") && line.contains("fib /")), "known, and evaluated: {told}");
+    // Neither is anything else measured that was not evaluated.
+    let stats = [&memory[..], &[("FIRN_MEMO", "disk"), ("NIX_SHOW_STATS", "1"), ("NIX_COUNT_CALLS", "1"), ("NIX_SHOW_STATS_PATH", "stats.json")]].concat();
+    scratch.run(&stats, &eval);
+    assert!(scratch.read("stats.json").contains("\"count\": 1973"));
+    scratch.run(&memory, &[&eval[..], &["--memo", "disk", "--eval-profiler", "flamegraph", "--eval-profiler-frequency", "9999"]].concat());
+    assert!(scratch.0.join("nix.profile").exists());
+    let traced = scratch.run(&memory, &[&eval[..], &["--memo", "disk", "--trace-function-calls"]].concat());
+    assert!(text(&traced.stderr).contains("function-trace entered"), "{}", text(&traced.stderr));
+
+    std::fs::write(scratch.0.join("fib.nix"), "let fib = n: if n < 1 then n else fib (n - 1) + fib (n - 1); in { a = 610 + fib 3; }").expect("a file");
+    let told = profiled();
+    assert!(told.contains("a: code in fib.nix changed"), "{told}");
+}
+
+#[test]
+fn a_profile_tells_which_functions_profited_within_the_run() {
+    let scratch = Scratch::new("run");
+    let program = "let f = n: if n < 2 then n else f (n - 1) + f (n - 2); in [ (f 18) (f 18) (f 18) ]";
+    let done = scratch.run(&[], &["profile", "--memo", "run", "eval", "--expr", program]);
+    assert_eq!(text(&done.stdout), "[ 2584 2584 2584 ]\n");
+    let told = text(&done.stderr);
+    let saved = told.split("saved within the run").nth(1).unwrap_or_else(|| panic!("{told}"));
+    assert!(saved.contains("f «string»:1:9"), "{told}");
+}

@@ -57,9 +57,14 @@ impl Fold {
     }
 
     pub(crate) fn finish(&self) -> Digest {
+        self.finish_with(&[])
+    }
+
+    /// Ends with a long field, which is not copied.
+    pub(crate) fn finish_with(&self, last: &[u8]) -> Digest {
         // PERF: hashing the name of the key anew each time took half of what verifying a small answer takes.
         static KEYED: LazyLock<blake3::Hasher> =
             LazyLock::new(|| blake3::Hasher::new_derive_key("firn host 2026-11 answer"));
-        Digest(*KEYED.clone().update(&self.0).finalize().as_bytes())
+        Digest(*KEYED.clone().update(&self.0).update(last).finalize().as_bytes())
     }
 }

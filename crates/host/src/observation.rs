@@ -222,8 +222,8 @@ pub(crate) fn digest_file(asked: &AbsPath, answer: &Result<FileContent, HostErro
 /// The digest of a file's code; what is no text of the language is told apart by its bytes.
 pub(crate) fn digest_code(asked: &AbsPath, answer: &Result<FileContent, HostError>) -> Digest {
     digest_result(asked, answer, |content| match firn_syntax::essence(content.bytes()) {
-        Some(essence) => Fold::new("code").bytes(&essence).finish(),
-        None => Fold::new("no code").bytes(content.bytes()).finish(),
+        Some(essence) => Fold::new("code").finish_with(&essence),
+        None => Fold::new("no code").finish_with(content.bytes()),
     })
 }
 

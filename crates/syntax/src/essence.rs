@@ -1,12 +1,28 @@
 //! What of a text matters to what it means: its tokens, without the blanks and comments between them (spec L2.5).
 //!
 //! Called by the host, which observes the code of files. Two texts with the same essence are parsed to the same tree; only
-//! the positions in it differ.
+//! the positions in it differ. The text is most often parsed next, on the same thread: its tokens wait for that.
 
-use crate::lex::lex;
-use crate::token::Kind;
+use crate::lex::{Lexed, lex};
+use crate::token::{Kind, Token};
+use std::cell::RefCell;
 
-/// The tokens of a text, each behind its kind and length; none if it is no text of the language.
+/// A text whose tokens are there already.
+#[derive(Default)]
+struct Ready {
+    text: Vec<u8>,
+    tokens: Vec<Token>,
+    /// Whether the tokens are those of the text.
+    is_lexed: bool,
+    /// Whether the tokens are the same whatever becomes of pipe operators.
+    is_plain: bool,
+}
+
+thread_local! {
+    static READY: RefCell<Ready> = RefCell::default();
+}
+
+/// The tokens of a text: the kind and length of each, then their bytes; none if it is no text of the language.
 ///
 /// ```
 /// use firn_syntax::essence;
@@ -15,18 +31,54 @@ use crate::token::Kind;
 /// assert_ne!(essence(b"\" a\""), essence(b"\"a\""));
 /// ```
 pub fn essence(text: &[u8]) -> Option<Vec<u8>> {
-    // Where the feature is off, such an operator is an error, which the same tokens tell.
-    let tokens = lex(None, text, true, Vec::new()).tokens;
-    let mut all = Vec::with_capacity(text.len());
-    for token in &tokens {
-        if token.kind == Kind::Failed {
-            return None;
+    READY.with_borrow_mut(|ready| {
+        ready.is_lexed = false;
+        // Where the feature is off, such an operator is an error, which the same tokens tell.
+        let Lexed { tokens, error } = lex(None, text, true, std::mem::take(&mut ready.tokens));
+        let essence = if error.is_none() { gathered(text, &tokens) } else { None };
+        ready.is_lexed = essence.is_some();
+        ready.is_plain = !tokens.iter().any(|token| matches!(token.kind, Kind::PipeFrom | Kind::PipeInto));
+        ready.tokens = tokens;
+        ready.text.clear();
+        ready.text.extend_from_slice(text);
+        essence
+    })
+}
+
+/// The tokens of a text if its essence was asked for last; `spare` is kept in exchange.
+pub(crate) fn ready(text: &[u8], pipes: bool, spare: Vec<Token>) -> Result<Vec<Token>, Vec<Token>> {
+    READY.with_borrow_mut(|ready| {
+        if !ready.is_lexed || !(pipes || ready.is_plain) || ready.text != text {
+            return Err(spare);
         }
-        let bytes = text.get(token.start as usize..token.end as usize)?;
-        all.push(token.kind as u8);
-        all.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        all.extend_from_slice(bytes);
+        ready.is_lexed = false;
+        Ok(std::mem::replace(&mut ready.tokens, spare))
+    })
+}
+
+fn gathered(text: &[u8], tokens: &[Token]) -> Option<Vec<u8>> {
+    let mut all = Vec::with_capacity(8 + 2 * tokens.len() + text.len());
+    all.extend_from_slice(&(tokens.len() as u64).to_le_bytes());
+    for token in tokens {
+        let length = token.end.wrapping_sub(token.start);
+        match u8::try_from(length) {
+            Ok(length) if length < u8::MAX => all.extend_from_slice(&[token.kind as u8, length]),
+            _ => {
+                all.extend_from_slice(&[token.kind as u8, u8::MAX]);
+                all.extend_from_slice(&length.to_le_bytes());
+            }
+        }
     }
+    // PERF: tokens that touch are copied at once.
+    let (mut start, mut end) = (0, 0);
+    for token in tokens {
+        if token.start != end {
+            all.extend_from_slice(text.get(start as usize..end as usize)?);
+            start = token.start;
+        }
+        end = token.end;
+    }
+    all.extend_from_slice(text.get(start as usize..end as usize)?);
     Some(all)
 }
 

@@ -221,7 +221,9 @@ Usage: firn profile [FLAG…] (eval | instantiate) [ARGUMENT…]
 
 The command does what it always does; the tables follow on standard error. A sampled profile looks where evaluation is
 every millisecond and costs little. An exact one reads the clock at every call: it counts all calls, and makes short
-functions look longer than they are.
+functions look longer than they are. With --memo disk (shared, run) before the command, more tables tell what memory saved:
+within the run by function; between runs by question, where everything is evaluated nevertheless, so that there is something
+to measure.
 
 Flags:
   --sampled              look now and then (the default)
@@ -237,6 +239,7 @@ prints each call as it begins and ends, --eval-profiler flamegraph leaves stacks
 Examples:
   firn profile --svg flame.svg instantiate --dry-run '<nixpkgs>' -A firefox
   firn profile --exact --rows 10 eval -f ./default.nix
+  firn profile --memo disk eval -f ./default.nix hello.drvPath
 ";
 
 const COMPARE: &str = "\

@@ -31,8 +31,6 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
             },
             Word::Argument(command) => {
                 flags.profile = Some(request);
-                // An answer from memory has nothing to measure.
-                flags.memo = Some(b"off".to_vec());
                 return match &command[..] {
                     b"eval" => eval::run(invocation, words, flags),
                     b"instantiate" => instantiate::run(invocation, words, flags),

@@ -55,6 +55,8 @@ pub struct Memo {
     pub mode: MemoMode,
     /// Whether answers to whole questions are remembered between runs.
     pub keeps_answers: bool,
+    /// Evaluation is measured (`firn profile`): what is known is evaluated as well.
+    pub measured: bool,
     /// The directory of the cache on disk; none if there is no home.
     pub dir: Option<PathBuf>,
     /// The most bytes that it may take.
@@ -80,6 +82,7 @@ pub(super) fn resolve(host: &dyn Host, flags: &Flags) -> Result<Memo, Failure> {
     let mode = match wanted.as_deref() {
         // Who names a remote on the command line means to use it.
         None if !flags.remotes.is_empty() => MemoMode::Shared,
+        None if flags.profile.is_some() => MemoMode::Off,
         None => MemoMode::default(),
         Some(b"off") => MemoMode::Off,
         Some(b"run") => MemoMode::Run,
@@ -105,6 +108,7 @@ pub(super) fn resolve(host: &dyn Host, flags: &Flags) -> Result<Memo, Failure> {
     Ok(Memo {
         mode,
         keeps_answers: flags.keeps_answers && mode.uses_disk(),
+        measured: flags.profile.is_some(),
         dir: named.or_else(|| home.map(|home| home.join("firn/memo"))),
         limit: number("FIRN_CACHE_SIZE")?.map_or(LIMIT, |megabytes| megabytes.saturating_mul(1 << 20)),
         least: if flags.keeps_cheap_answers { Some(0) } else { number("FIRN_MEMO_LEAST")? },

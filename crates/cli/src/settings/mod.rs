@@ -81,8 +81,11 @@ pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8]))
         search_path(host, flags, &config, restrict_eval)?
     };
     let mut eval = eval_settings(host, &config, pure_eval, restrict_eval, &search);
-    let memo = memo::resolve(host, flags)?;
-    eval.memo = if flags.without_memo { firn_memo::Mode::Off } else { memo.mode.within_a_run() };
+    let mut memo = memo::resolve(host, flags)?;
+    let (profile, traces) = (profile(&config)?, config.flag("trace-function-calls").unwrap_or(false));
+    // Calls that are not made are neither counted nor told.
+    memo.keeps_answers &= profile.is_none() && !traces && !crate::session::counts_calls(host);
+    eval.memo = if flags.without_memo || traces { firn_memo::Mode::Off } else { memo.mode.within_a_run() };
     Ok(Resolved {
         eval,
         search,
@@ -97,8 +100,8 @@ pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8]))
         flake: fetching::flake_settings(&config),
         pure_by_name: named_pure == Some(true),
         memo,
-        trace_function_calls: config.flag("trace-function-calls").unwrap_or(false),
-        profile: profile(&config)?,
+        trace_function_calls: traces,
+        profile,
     })
 }
 

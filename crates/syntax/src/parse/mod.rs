@@ -121,7 +121,10 @@ fn parse_tokens(
         return Err((Box::new(ParseError::new(file.pos(0), "the text is no longer there")), 0));
     };
     let scratch = SCRATCH.take();
-    let Lexed { mut tokens, error } = lex(Some(file), &source, features.pipe_operators, scratch.tokens);
+    let Lexed { mut tokens, error } = match crate::essence::ready(&source, features.pipe_operators, scratch.tokens) {
+        Ok(tokens) => Lexed { tokens, error: None },
+        Err(spare) => lex(Some(file), &source, features.pipe_operators, spare),
+    };
     change(&mut tokens);
     let mut ast = scratch.ast.unwrap_or_else(|| Ast::empty(file));
     ast.file = file;
