@@ -22,7 +22,7 @@ thread_local! {
     static READY: RefCell<Ready> = RefCell::default();
 }
 
-/// The tokens of a text: the kind and length of each, then their bytes; none if it is no text of the language.
+/// The tokens of a text, with a blank between those that do not touch; none if it is no text of the language.
 ///
 /// ```
 /// use firn_syntax::essence;
@@ -56,29 +56,25 @@ pub(crate) fn ready(text: &[u8], pipes: bool, spare: Vec<Token>) -> Result<Vec<T
     })
 }
 
+/// The text with one blank for all that stands between two tokens, and nothing where they touch. No token goes on across a
+/// blank, nor does one that blanks or a comment ended end elsewhere: this text has the same tokens.
 fn gathered(text: &[u8], tokens: &[Token]) -> Option<Vec<u8>> {
-    let mut all = Vec::with_capacity(8 + 2 * tokens.len() + text.len());
-    all.extend_from_slice(&(tokens.len() as u64).to_le_bytes());
+    let mut all = Vec::with_capacity(text.len());
+    let (_end, tokens) = tokens.split_last()?;
+    let mut tokens = tokens.iter();
+    let Some(first) = tokens.next() else { return Some(all) };
+    let (mut start, mut end) = (first.start as usize, first.end as usize);
     for token in tokens {
-        let length = token.end.wrapping_sub(token.start);
-        match u8::try_from(length) {
-            Ok(length) if length < u8::MAX => all.extend_from_slice(&[token.kind as u8, length]),
-            _ => {
-                all.extend_from_slice(&[token.kind as u8, u8::MAX]);
-                all.extend_from_slice(&length.to_le_bytes());
-            }
+        let (next, after) = (token.start as usize, token.end as usize);
+        // PERF: what stands as it will is copied at once.
+        if next != end && !(next == end + 1 && text.get(end) == Some(&b' ')) {
+            all.extend_from_slice(text.get(start..end)?);
+            all.push(b' ');
+            start = next;
         }
+        end = after;
     }
-    // PERF: tokens that touch are copied at once.
-    let (mut start, mut end) = (0, 0);
-    for token in tokens {
-        if token.start != end {
-            all.extend_from_slice(text.get(start as usize..end as usize)?);
-            start = token.start;
-        }
-        end = token.end;
-    }
-    all.extend_from_slice(text.get(start as usize..end as usize)?);
+    all.extend_from_slice(text.get(start..end)?);
     Some(all)
 }
 
@@ -90,8 +86,9 @@ mod tests {
     fn blanks_and_comments_between_tokens_do_not_matter_and_all_else_does() {
         let same = [
             ("let a = 1; in a", "let\n  # why\n  a = 1; /* what */\nin\n  a\n"),
-            ("x: x", "x : x"),
-            ("\"a${b}c\"", "\"a${ b /* c */ }c\""),
+            ("x: x", "x:  x"),
+            ("", " # nothing"),
+            ("\"a${ b }c\"", "\"a${\tb /* c */ }c\""),
             ("[ ./a ./b ]", "[ ./a\t./b\r\n]"),
         ];
         for (one, other) in same {
@@ -106,9 +103,35 @@ mod tests {
             ("a:b", "a: b"),
             ("a/b", "a / b"),
             ("1 .5", "1.5"),
+            ("a /* b */ c", "a/* b */c d"),
         ];
         for (one, other) in different {
             assert_ne!(essence(one.as_bytes()), essence(other.as_bytes()), "{one} | {other}");
+        }
+    }
+
+    /// Kinds and bytes of tokens.
+    fn tokens(text: &[u8]) -> Vec<(Kind, &[u8])> {
+        let shown = |token: &Token| (token.kind, &text[token.start as usize..token.end as usize]);
+        lex(None, text, true, Vec::new()).tokens.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn the_essence_has_the_tokens_of_the_text() {
+        // Every order of a few pieces that touch, or are held apart by what means nothing.
+        let pieces = ["a", "1", "1.", ".", "./a", "a/b", "<a>", "~/", "\"x ${y}\"", "''z''", ":", "a:b", "/", "//", "-", "+", "or", "${", "}", "{", "<", "|>", "..."];
+        let gaps = ["", " ", "\n\t", "# c\n", "/**/", "/* a */ ", " /* * */# b\r\n"];
+        for one in pieces {
+            for two in pieces {
+                for three in pieces {
+                    for (first, second) in gaps.iter().flat_map(|first| gaps.iter().map(move |second| (first, second))) {
+                        let text = format!("{first}{one}{first}{two}{second}{three}{second}");
+                        let Some(essence) = essence(text.as_bytes()) else { continue };
+                        let owned = |tokens: Vec<(Kind, &[u8])>| tokens.into_iter().map(|(kind, bytes)| (kind, bytes.to_vec())).collect::<Vec<_>>();
+                        assert_eq!(owned(tokens(text.as_bytes())), owned(tokens(&essence)), "{text:?}");
+                    }
+                }
+            }
         }
     }
 }

@@ -19,12 +19,17 @@ pub fn sets() -> &'static Sets {
 }
 
 static GATHERS: AtomicBool = AtomicBool::new(false);
-static GATHERED: Mutex<Vec<SetId>> = Mutex::new(Vec::new());
+static GATHERED: Mutex<Gathered> = Mutex::new(Gathered { own: Vec::new(), sets: Vec::new() });
+
+/// What was observed and is not one set yet.
+struct Gathered {
+    own: Vec<ObservationId>,
+    sets: Vec<SetId>,
+}
 
 /// From now on everything that is observed in the process, by whatever thread, counts as observed by whoever asks: for
 /// commands that ask one question and end.
-// PERF: values without labels are forced the plain way. Keeping the answer of hello of nixpkgs still costs a fifth more
-// instructions than evaluating alone; most of that are the digests of code, not this.
+// PERF: values without labels are forced the plain way.
 pub fn gather() {
     GATHERS.store(true, Ordering::SeqCst);
 }
@@ -36,12 +41,13 @@ fn gathers() -> bool {
 /// What was gathered, as one set, which stays gathered if it is to.
 fn gathered(stays: bool) -> Label {
     let mut all = GATHERED.lock().unwrap_or_else(PoisonError::into_inner);
-    all.sort_unstable();
-    all.dedup();
-    let whole = sets().join(&[], &all);
-    all.clear();
+    all.sets.sort_unstable();
+    all.sets.dedup();
+    let whole = sets().join(&all.own, &all.sets);
+    all.own.clear();
+    all.sets.clear();
     if stays {
-        all.push(whole);
+        all.sets.push(whole);
     }
     whole.label()
 }
@@ -49,9 +55,18 @@ fn gathered(stays: bool) -> Label {
 /// The running production observes what is in this set.
 fn note(set: SetId) {
     if gathers() {
-        GATHERED.lock().unwrap_or_else(PoisonError::into_inner).push(set);
+        GATHERED.lock().unwrap_or_else(PoisonError::into_inner).sets.push(set);
     } else {
         take(set.label());
+    }
+}
+
+/// The running production observes this.
+fn note_one(id: ObservationId) {
+    if gathers() {
+        GATHERED.lock().unwrap_or_else(PoisonError::into_inner).own.push(id);
+    } else {
+        take(sets().only(id).label());
     }
 }
 
@@ -105,14 +120,14 @@ pub fn let_go() -> Label {
 /// The running production observes something. `read`: see [`Sets::observe`].
 pub fn observe(observation: &Observation, read: bool) {
     let id = sets().observe(observation, read);
-    note(sets().only(id));
+    note_one(id);
 }
 
 /// The running production reads a file as code; the bytes of the file wait for [`see_text`].
 pub fn observe_code(code: &Observation, file: &Observation) {
     let id = sets().observe(code, true);
     sets().observe(file, true);
-    note(sets().only(id));
+    note_one(id);
 }
 
 /// The running production sees where something stands in a file that was read as code.
@@ -127,7 +142,7 @@ pub fn see_texts(label: Label) {
 
 /// The running production prints something.
 pub fn print() {
-    note(sets().only(ObservationId::PRINTED));
+    note_one(ObservationId::PRINTED);
 }
 
 /// Does something in a production of its own and says what it observed. The running production takes none of it.

@@ -8,6 +8,7 @@ use super::observation::Node;
 use super::roles::Roles;
 use firn_host::{AbsPath, Digest, Durability, Observation, Question};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A set of observations in a [`Sets`].
@@ -193,13 +194,14 @@ impl Sets {
 
     /// The set of one observation.
     pub fn only(&self, id: ObservationId) -> SetId {
-        self.tables().only(id)
+        self.tables().of(&[id])
     }
 
     /// The set of these observations and sets together.
     pub fn join(&self, own: &[ObservationId], sets: &[SetId]) -> SetId {
         let mut tables = self.tables();
-        let mut all: Vec<SetId> = own.iter().map(|&id| tables.only(id)).chain(sets.iter().copied()).collect();
+        let own = tables.of(own);
+        let mut all: Vec<SetId> = [own].into_iter().chain(sets.iter().copied()).collect();
         // PERF: by pairs: joining one after the other would make as many large sets as there are members.
         while all.len() > 1 {
             all = all.chunks(2).map(|pair| pair.iter().fold(SetId::EMPTY, |set, &more| tables.union(set, more))).collect();
@@ -298,16 +300,23 @@ impl Tables {
         id
     }
 
-    fn only(&mut self, id: ObservationId) -> SetId {
-        let mut node = self.leaves.intern(1 << (id.0 % LEAF));
-        let mut at = id.0 / LEAF;
-        for level in &mut self.levels {
-            let mut branches = [0; BRANCHES];
-            branches[at as usize % BRANCHES] = node;
-            at /= BRANCHES as u32;
-            node = level.intern(branches);
+    /// The set of these, level by level from the leaves up.
+    fn of(&mut self, ids: &[ObservationId]) -> SetId {
+        let mut leaves: BTreeMap<u32, u64> = BTreeMap::new();
+        for id in ids {
+            *leaves.entry(id.0 / LEAF).or_default() |= 1 << (id.0 % LEAF);
         }
-        SetId(node)
+        let mut nodes: Vec<(u32, u32)> = leaves.into_iter().map(|(at, leaf)| (at, self.leaves.intern(leaf))).collect();
+        for level in &mut self.levels {
+            let above = nodes.chunk_by(|(one, _), (other, _)| one / BRANCHES as u32 == other / BRANCHES as u32);
+            let joined = above.map(|below| {
+                let mut branches = [0; BRANCHES];
+                below.iter().for_each(|&(at, node)| branches[at as usize % BRANCHES] = node);
+                (below[0].0 / BRANCHES as u32, level.intern(branches))
+            });
+            nodes = joined.collect();
+        }
+        nodes.first().map_or(SetId::EMPTY, |&(_, root)| SetId(root))
     }
 
     fn union(&mut self, a: SetId, b: SetId) -> SetId {
