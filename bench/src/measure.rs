@@ -54,6 +54,8 @@ impl Tool {
         }
         command
             .env("HOME", "/homeless")
+            // Nothing is remembered from one run to the next.
+            .env("FIRN_MEMO", "off")
             .env("NIX_REMOTE", "dummy://")
             .env("NIX_STORE_DIR", "/nix/store")
             .env("NIX_CONF_DIR", "/nonexistent")

@@ -18,7 +18,7 @@ const PROGRAMS: u64 = 200;
 fn run(cores: u32, seed: u64, arguments: &[&str]) -> (String, String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
     command.args(["instantiate", "--cores", &cores.to_string()]).args(arguments).env_clear();
-    command.env("HOME", "/homeless").env("NIX_CONF_DIR", "/nonexistent").env("NIX_REMOTE", "dummy://");
+    command.env("HOME", "/homeless").env("FIRN_MEMO", "off").env("NIX_CONF_DIR", "/nonexistent").env("NIX_REMOTE", "dummy://");
     command.env("FIRN_PERTURB", seed.to_string());
     let done = command.output().expect("firn runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

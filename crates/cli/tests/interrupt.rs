@@ -16,7 +16,7 @@ fn firn(arguments: &[&str]) -> Command {
     // Ctrl-C is ignored by what a script starts in the background, and by all that it starts.
     let mut command = Command::new("env");
     command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_firn")]);
-    command.env_clear().env("HOME", "/homeless").env("NIX_REMOTE", "dummy://").env("NIX_CONF_DIR", "/nonexistent");
+    command.env_clear().env("HOME", "/homeless").env("FIRN_MEMO", "off").env("NIX_REMOTE", "dummy://").env("NIX_CONF_DIR", "/nonexistent");
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

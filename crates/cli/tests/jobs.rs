@@ -65,7 +65,7 @@ fn random_set() -> String {
 fn run(scratch: &Scratch, seed: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
     command.args(["jobs", "--no-instantiate"]).args(arguments).current_dir(&scratch.0).env_clear();
-    command.env("HOME", "/homeless").env("NIX_CONF_DIR", "/nonexistent").env("FIRN_PERTURB", seed);
+    command.env("HOME", "/homeless").env("FIRN_MEMO", "off").env("NIX_CONF_DIR", "/nonexistent").env("FIRN_PERTURB", seed);
     command.env("TMPDIR", &scratch.0);
     command.output().expect("firn runs")
 }

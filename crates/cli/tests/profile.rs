@@ -21,7 +21,7 @@ impl Scratch {
 
     fn run(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
-        command.args(arguments).current_dir(&self.0).env_clear().env("HOME", "/homeless").env("NIX_REMOTE", "dummy://");
+        command.args(arguments).current_dir(&self.0).env_clear().env("HOME", "/homeless").env("FIRN_MEMO", "off").env("NIX_REMOTE", "dummy://");
         command.env("NIX_CONF_DIR", "/nonexistent").envs(variables.iter().copied());
         let done = command.output().expect("firn runs");
         assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 fn firn(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
-    command.args(arguments).env_clear().env("HOME", "/homeless").env("NIX_REMOTE", "dummy://");
+    command.args(arguments).env_clear().env("HOME", "/homeless").env("FIRN_MEMO", "off").env("NIX_REMOTE", "dummy://");
     command.env("NIX_CONF_DIR", "/nonexistent").current_dir(fixtures());
     command
 }

@@ -78,7 +78,7 @@ fn run(line: &str, fixtures: &Path, scratch: &Path) -> String {
     command.arg0(&rest[0]).args(&rest[1..]).current_dir(fixtures).env_clear();
     // No transcript writes into a store of this machine.
     command.env("NIX_REMOTE", "dummy://");
-    command.env("HOME", "/homeless").env("NIX_CONF_DIR", "/nonexistent").env("NIX_USER_CONF_FILES", "");
+    command.env("HOME", "/homeless").env("FIRN_MEMO", "off").env("NIX_CONF_DIR", "/nonexistent").env("NIX_USER_CONF_FILES", "");
     for variable in &variables {
         let (name, value) = variable.split_once('=').expect("checked above");
         command.env(name, value.replace("$PWD", &fixtures.to_string_lossy()));

@@ -4,7 +4,7 @@ use super::non_empty;
 use super::remote::Remote;
 use crate::failure::Failure;
 use crate::flags::Flags;
-use firn_host::Host;
+use firn_host::{AbsPath, Host};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -12,13 +12,12 @@ use std::path::PathBuf;
 /// How much is remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoMode {
-    /// Nothing. The default: what is remembered within a run can still be told from none where positions of attributes
-    /// are asked for (`docs/memo-soundness.md`).
+    /// Nothing.
     #[default]
     Off,
     /// What happened in this run.
     Run,
-    /// Answers of earlier runs.
+    /// Answers of earlier runs. The default of commands that ask one question: remembering costs those next to nothing.
     Disk,
     /// Answers of earlier runs, here and on other machines.
     Shared,
@@ -69,6 +68,13 @@ pub struct Memo {
     pub shared: Option<firn_remote::Settings>,
 }
 
+/// Whether there is a place for a cache: one that was named, or a home. Where nobody is at home nothing is kept and nothing is said.
+fn has_place(host: &dyn Host) -> bool {
+    let named = ["FIRN_CACHE_DIR", "NIX_CACHE_HOME", "XDG_CACHE_HOME"].iter().any(|name| non_empty(host, name.as_bytes()).is_some());
+    let home = || AbsPath::new(&host.home().ok()?).ok();
+    named || home().is_some_and(|home| matches!(host.file_type(&home), Ok(Some(_))))
+}
+
 /// One gigabyte.
 const LIMIT: u64 = 1 << 30;
 
@@ -83,7 +89,8 @@ pub(super) fn resolve(host: &dyn Host, flags: &Flags) -> Result<Memo, Failure> {
         // Who names a remote on the command line means to use it.
         None if !flags.remotes.is_empty() => MemoMode::Shared,
         None if flags.profile.is_some() => MemoMode::Off,
-        None => MemoMode::default(),
+        None if flags.keeps_answers && flags.asks_once && has_place(host) => MemoMode::Disk,
+        None => MemoMode::Off,
         Some(b"off") => MemoMode::Off,
         Some(b"run") => MemoMode::Run,
         Some(b"disk") => MemoMode::Disk,

@@ -102,6 +102,8 @@ pub fn clean_command(program: &Path, cwd: &Path) -> Command {
         .env("NIX_STATE_DIR", state.join("var"))
         .env("XDG_CACHE_HOME", state.join("cache"))
         .env("NO_COLOR", "1");
+    // Nothing is remembered from one program to the next, unless that is what is tried (`FIRN_TEST_MEMO=disk`).
+    command.env("FIRN_MEMO", std::env::var_os("FIRN_TEST_MEMO").unwrap_or_else(|| "off".into())).env("FIRN_MEMO_LEAST", "0");
     command
 }
 
