@@ -64,8 +64,8 @@ fn instantiate(machine: &Machine, name: &[u8], set: Attrs) -> Result<Value> {
     check_required(&draft)?;
     Stats::bump(&machine.stats.derivations);
     Stats::time(&machine.stats.derivation_time, || {
-        draft.set_outputs(&store)?;
-        write(machine, &store, &draft.drv)
+        draft.set_outputs()?;
+        write(machine, &store, &mut draft.drv)
     })
 }
 
@@ -109,14 +109,13 @@ fn check_required(draft: &Draft<'_>) -> Result<()> {
 }
 
 /// Gives the derivation to the store; the strings of its paths.
-fn write(machine: &Machine, store: &EvalStore, drv: &Derivation) -> Result<Value> {
+fn write(machine: &Machine, store: &EvalStore, drv: &mut Derivation) -> Result<Value> {
     let dir = machine.store_dir();
-    let file = drv.to_file(dir).map_err(|e| store_error(&e))?;
+    let (file, hash) = drv
+        .finish::<Failure>(dir, &mut |input| Ok(store.hash_modulo(machine, input)?))
+        .map_err(|failure| failure.raise(machine))?;
     let path = file.path;
     store.backend.add_text(&path, file.contents.into(), file.references.into(), Method::Text).map_err(|e| store_error(&e))?;
-    let hash = drv
-        .hash_modulo::<Failure>(dir, &mut |input| Ok(store.hash_modulo(machine, input)?))
-        .map_err(|failure| failure.raise(machine))?;
     store.remember_hash(&path, hash);
     let mut set = AttrsBuilder::with_capacity(1 + drv.outputs.len());
     let deep = context_of([&Element::DrvDeep(path.clone())]);

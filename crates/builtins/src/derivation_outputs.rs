@@ -2,7 +2,7 @@
 
 use crate::derivation_attrs::Draft;
 use crate::sources::parse_hash;
-use crate::store::{EvalStore, Failure, eval_error};
+use crate::store::eval_error;
 use firn_eval::{Result, store_error};
 use firn_source::Pos;
 use firn_store::content_address::{ContentAddress, Method};
@@ -12,13 +12,14 @@ use firn_store::placeholder;
 
 impl Draft<'_> {
     /// Decides how the outputs are found and puts them and their variables into the derivation.
-    pub(crate) fn set_outputs(&mut self, store: &EvalStore) -> Result<()> {
+    pub(crate) fn set_outputs(&mut self) -> Result<()> {
         if let Some(hash) = self.output_hash.take() {
             self.set_fixed(&hash)
         } else if self.content_addressed || self.impure {
             self.set_floating()
         } else {
-            self.set_input_addressed(store)
+            self.set_input_addressed();
+            Ok(())
         }
     }
 
@@ -52,14 +53,11 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn set_input_addressed(&mut self, store: &EvalStore) -> Result<()> {
-        let machine = self.machine;
+    /// The paths follow when the derivation is finished.
+    fn set_input_addressed(&mut self) {
         for name in &self.outputs {
             self.drv.env.insert(name, b"");
             self.drv.outputs.insert(name[..].into(), Output::Deferred);
         }
-        self.drv
-            .fill_output_paths::<Failure>(machine.store_dir(), &mut |input| Ok(store.hash_modulo(machine, input)?))
-            .map_err(|failure| failure.raise(machine))
     }
 }

@@ -6,6 +6,7 @@
 
 mod difference;
 pub mod env;
+mod finish;
 mod json;
 mod modulo;
 mod parse;

@@ -338,6 +338,13 @@ pub fn sha256(data: &[u8]) -> [u8; 32] {
     sha2::Sha256::digest(data).into()
 }
 
+/// The SHA-256 of these, one after the other.
+pub fn sha256_of(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = sha2::Sha256::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finalize().into()
+}
+
 /// Folds a digest to 20 bytes by XOR, as store path digests are made.
 pub fn compress(digest: &[u8]) -> [u8; 20] {
     let mut out = [0; 20];

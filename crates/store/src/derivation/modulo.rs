@@ -56,7 +56,7 @@ impl Derivation {
     ///
     /// NIX: of two inputs with one hash, the one with the greater path stays with its outputs; the other is dropped.
     /// That is Nix 2.35; older versions (2.8 among them) unite the outputs.
-    fn hash_inputs<E: From<Error>>(
+    pub(super) fn hash_inputs<E: From<Error>>(
         &self,
         lookup: &mut dyn FnMut(&StorePath) -> Result<HashModulo, E>,
     ) -> Result<Option<Vec<HashedInput<'_>>>, E> {

@@ -20,7 +20,11 @@ pub struct DrvFile {
 impl Derivation {
     /// The `.drv` file: bytes, path and references.
     pub fn to_file(&self, dir: &StoreDir) -> Result<DrvFile> {
-        let contents = self.to_aterm(dir)?;
+        self.file_of(dir, self.to_aterm(dir)?)
+    }
+
+    /// The file with these bytes, which are those of this derivation.
+    pub(super) fn file_of(&self, dir: &StoreDir, contents: Vec<u8>) -> Result<DrvFile> {
         let references = self.references();
         let name = [&self.name[..], DRV_EXTENSION.as_bytes()].concat();
         let path = dir.make_text_path(&name, &sha256(&contents), &references)?;
