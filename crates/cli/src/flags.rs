@@ -157,12 +157,15 @@ impl Flags {
     ///
     /// The setting of that name is the builders' and not looked at, but a user who types the flag means the program.
     pub fn evaluation_cores(&self) -> usize {
-        let given = self.overrides.iter().rev().find(|given| given.name == "cores" && !given.by_option);
-        let number = given.and_then(|given| std::str::from_utf8(&given.value).ok()?.trim().parse().ok());
-        match number {
-            None => 1,
-            Some(0) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            Some(cores) => cores,
+        self.named_cores().unwrap_or(1)
+    }
+
+    /// As many threads as the command line says.
+    pub fn named_cores(&self) -> Option<usize> {
+        let given = self.overrides.iter().rev().find(|given| given.name == "cores" && !given.by_option)?;
+        match std::str::from_utf8(&given.value).ok()?.trim().parse().ok()? {
+            0 => Some(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
+            cores => Some(cores),
         }
     }
 

@@ -46,11 +46,8 @@ impl Output {
         self.told.begin_again();
     }
 
-    /// Writes what is there, unless that is in doubt.
-    pub fn flush(&mut self) -> Result<(), Failure> {
-        if firn_memo::doubt::must_begin_again() {
-            return Ok(());
-        }
+    /// What was not printed before the program began again.
+    fn untold(&mut self) -> Vec<u8> {
         let mut text = Vec::with_capacity(self.buffer.len());
         let mut start = 0;
         for end in self.ends.drain(..) {
@@ -60,7 +57,17 @@ impl Output {
             }
             start = end;
         }
+        text
+    }
+
+    /// Writes what is there, unless that is in doubt.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        if firn_memo::doubt::must_begin_again() {
+            return Ok(());
+        }
+        let text = if firn_memo::doubt::may_begin_again() { self.untold() } else { std::mem::take(&mut self.buffer) };
         self.buffer.clear();
+        self.ends.clear();
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(&text).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe => Failure::Exit(1),

@@ -188,6 +188,13 @@ impl Machine {
         Ok(ast)
     }
 
+    /// As [`Machine::parse`]; none where something is to be said of the text, be it an error or a warning.
+    pub fn parse_unsaid(&self, file: &'static SourceFile, base: &AbsPath) -> Option<firn_syntax::Ast> {
+        let text = file.text()?;
+        let ast = self.at_home(&text, |home| firn_syntax::parse(file, base.as_bytes(), home, self.settings().syntax)).ok()?;
+        ast.warnings().is_empty().then_some(ast)
+    }
+
     /// Reads a registered text as a row of bindings over `scope`; `closed` reads it as if a semicolon followed.
     pub fn bindings(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol], closed: bool) -> Result<Bindings> {
         let syntax = self.settings().syntax;

@@ -83,14 +83,13 @@ pub struct FileContent(Arc<ContentInner>);
 
 struct ContentInner {
     bytes: Vec<u8>,
-    stamp: Option<Stamp>,
     digest: OnceLock<Digest>,
 }
 
 impl FileContent {
-    /// Takes the bytes as read; `stamp` is the file's state if it was the same before and after reading.
-    pub fn new(bytes: Vec<u8>, stamp: Option<Stamp>) -> FileContent {
-        FileContent(Arc::new(ContentInner { bytes, stamp, digest: OnceLock::new() }))
+    /// Takes the bytes as read.
+    pub fn new(bytes: Vec<u8>) -> FileContent {
+        FileContent(Arc::new(ContentInner { bytes, digest: OnceLock::new() }))
     }
 
     /// The bytes.
@@ -106,11 +105,6 @@ impl FileContent {
     /// The BLAKE3 of the bytes, computed on first use.
     pub fn digest(&self) -> Digest {
         *self.0.digest.get_or_init(|| Digest::of_content(&self.0.bytes))
-    }
-
-    /// The state these bytes belong to; none if the file was changing while it was read.
-    pub fn stamp(&self) -> Option<Stamp> {
-        self.0.stamp
     }
 }
 

@@ -240,7 +240,7 @@ impl World for MemoryWorld {
             return Err(ReadFault::Open(Errno::EACCES));
         }
         match &node.kind {
-            Kind::File { bytes, .. } => Ok(FileContent::new(bytes.clone(), Some(node.stamp()))),
+            Kind::File { bytes, .. } => Ok(FileContent::new(bytes.clone())),
             Kind::Special(FileType::Socket) => Err(ReadFault::Open(Errno::ENXIO)),
             _ => Err(ReadFault::NotRegular),
         }

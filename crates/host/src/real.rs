@@ -131,9 +131,7 @@ fn read(path: &AbsPath) -> Result<FileContent, ReadFault> {
     if bytes.len() < size {
         return Err(ReadFault::Short);
     }
-    let stamp = stamp_of(&before);
-    let unchanged = file.metadata().is_ok_and(|after| stamp_of(&after) == stamp);
-    Ok(FileContent::new(bytes, unchanged.then_some(stamp)))
+    Ok(FileContent::new(bytes))
 }
 
 // PERF: nixpkgs 2026 lists seven hundred directories before its first package. `std::fs::read_dir` allocates for each of them and

@@ -52,6 +52,11 @@ pub fn begin_again_for(reasons: Reasons) {
     REASONS.store(reasons as u8, Ordering::Relaxed);
 }
 
+/// Whether the program may begin again.
+pub fn may_begin_again() -> bool {
+    REASONS.load(Ordering::Relaxed) != Reasons::None as u8
+}
+
 /// Whether what was shown is in doubt and the program begins again for that.
 pub fn must_begin_again() -> bool {
     let reasons = REASONS.load(Ordering::Relaxed);

@@ -1,5 +1,7 @@
 //! `firn instantiate`, which is `nix-instantiate`: print values, syntax trees, or the derivations in an expression.
 
+mod batch;
+
 use super::{help, render};
 use crate::arguments::{Word, Words};
 use crate::failure::Failure;
@@ -71,6 +73,10 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     invocation.log.set_verbosity(flags.verbosity);
     flags.keeps_answers = typed.action != Action::Parse && !typed.find_file;
     flags.asks_once = typed.questions() == 1;
+    if typed.action == Action::Parse {
+        // Nothing is evaluated.
+        firn_memo::doubt::begin_again_for(firn_memo::doubt::Reasons::None);
+    }
     let evaluates = typed.action != Action::Instantiate && !typed.read_write;
     flags.read_only |= typed.dry_run || evaluates;
     let log = invocation.log.clone();
@@ -174,6 +180,9 @@ impl Command<'_> {
         } else if self.typed.inputs.is_empty() && !self.typed.is_expression {
             self.one(&Input::File(self.session.file_argument(b"./default.nix")?))?;
         }
+        if self.typed.action == Action::Parse && !self.typed.is_expression && self.typed.inputs.len() > 1 {
+            return self.parse_all();
+        }
         for input in &self.typed.inputs {
             let input = if self.typed.is_expression {
                 Input::Expression(input.clone(), self.session.here()?)
@@ -181,6 +190,24 @@ impl Command<'_> {
                 Input::File(self.session.file_argument(input)?)
             };
             self.one(&input)?;
+        }
+        Ok(())
+    }
+
+    fn parse_all(&mut self) -> Result<(), Failure> {
+        let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = self.flags.named_cores().unwrap_or_else(processors);
+        for inputs in self.typed.inputs.chunks(batch::FILES) {
+            let named: Result<Vec<AbsPath>, Failure> = inputs.iter().map(|input| self.session.file_argument(input)).collect();
+            // Otherwise one has no name: those before it come first.
+            let files = named.unwrap_or_default();
+            let trees = batch::trees(&self.session.machine.shared, &files, threads);
+            for (at, input) in inputs.iter().enumerate() {
+                match trees.get(at) {
+                    Some(Some(tree)) => self.invocation.output.write(tree)?,
+                    _ => self.one(&Input::File(self.session.file_argument(input)?))?,
+                }
+            }
         }
         Ok(())
     }
