@@ -32,8 +32,9 @@ use firn_remote::Candidate;
 use firn_store::store_dir::StoreDir;
 use firn_value::{Context, List, ListBuilder, Production, Value};
 use recorder::{Listener, Recorder, place};
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,7 +58,7 @@ pub struct Memory {
     last: Arc<AtomicU32>,
     recorder: Arc<Recorder>,
     /// Observations that are known to name nothing outside all trees, and what is known of each.
-    inside: Mutex<(SetId, HashMap<ObservationId, bool>)>,
+    inside: Mutex<(SetId, FxHashMap<ObservationId, bool>)>,
     judged: Mutex<Judged>,
     writer: Mutex<Option<Writer>>,
     stamps: Mutex<Vec<(Question, State, Digest)>>,

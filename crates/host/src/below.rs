@@ -1,18 +1,18 @@
 //! `Below`: things that lie at paths, found by any path below them. Looked up for every question to the outside.
 
 use crate::AbsPath;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Things by path.
 pub(crate) struct Below<T> {
-    at: HashMap<AbsPath, T>,
+    at: FxHashMap<AbsPath, T>,
     /// A directory that all of them lie in or are.
     within: Option<AbsPath>,
 }
 
 impl<T> Default for Below<T> {
     fn default() -> Below<T> {
-        Below { at: HashMap::new(), within: None }
+        Below { at: FxHashMap::default(), within: None }
     }
 }
 

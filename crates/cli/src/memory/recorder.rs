@@ -3,7 +3,7 @@
 use super::lock;
 use firn_host::{AbsPath, Digest, Durability, Observation, Question, Sink};
 use firn_memo::kept::{digest_location, labels};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Labels what runs with what is observed, on whatever thread.
@@ -12,7 +12,7 @@ pub(super) struct Recorder {
     /// The trees that may lie elsewhere on another day or machine, by role.
     pub(super) trees: RwLock<Vec<(String, AbsPath)>>,
     /// Paths outside all trees that were written in full.
-    pub(super) in_full: Mutex<HashSet<Vec<u8>>>,
+    pub(super) in_full: Mutex<FxHashSet<Vec<u8>>>,
 }
 
 impl Sink for Recorder {

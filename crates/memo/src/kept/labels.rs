@@ -9,8 +9,8 @@ use super::sets::{ObservationId, SetId, Sets};
 use firn_host::{AbsPath, Observation};
 use firn_value::{Label, Production, Stamp};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 /// The sets that labels are numbers of. Values outlive machines, so there is one for the process.
 pub fn sets() -> &'static Sets {
@@ -56,7 +56,7 @@ fn gathered(stays: bool) -> Label {
 fn note(set: SetId) {
     if gathers() {
         GATHERED.lock().unwrap_or_else(PoisonError::into_inner).sets.push(set);
-    } else {
+    } else if !GROUND.get().is_some_and(|ground| ground.contains(set)) {
         take(set.label());
     }
 }
@@ -66,7 +66,48 @@ fn note_one(id: ObservationId) {
     if gathers() {
         GATHERED.lock().unwrap_or_else(PoisonError::into_inner).own.push(id);
     } else {
-        take(sets().only(id).label());
+        note(sets().only(id));
+    }
+}
+
+/// What every answer of the process rests on from some time on: it is in what they have observed, and in no label.
+struct Ground {
+    whole: SetId,
+    /// Of labels up to here, whether they are within it.
+    within: Vec<AtomicU8>,
+}
+
+static GROUND: OnceLock<Ground> = OnceLock::new();
+
+impl Ground {
+    /// Whether a label from before is within it. What came later holds more, or it would be no label.
+    fn has(&self, label: Label) -> bool {
+        let Some(known) = self.within.get(label as usize) else { return false };
+        match known.load(Ordering::Relaxed) {
+            0 => {
+                let within = self.contains(SetId::of_label(label));
+                known.store(if within { YES } else { NO }, Ordering::Relaxed);
+                within
+            }
+            known => known == YES,
+        }
+    }
+
+    fn contains(&self, set: SetId) -> bool {
+        sets().union(self.whole, set) == self.whole
+    }
+}
+
+const YES: u8 = 1;
+const NO: u8 = 2;
+
+/// From now on every answer of the process rests on what is in this label, whatever else it rests on: for commands that ask
+/// about parts of one set, once it is there. The first such label counts.
+// PERF: most of what jobs of nixpkgs take is the library's, and was observed for the set: such values need no label, and are
+// forced the plain way.
+pub fn ground(label: Label) {
+    if label != 0 && !gathers() {
+        GROUND.get_or_init(|| Ground { whole: SetId::of_label(label), within: (0..=sets().len()).map(|_| AtomicU8::new(0)).collect() });
     }
 }
 
@@ -83,12 +124,18 @@ thread_local! {
 pub fn take(label: Label) {
     let own = Production::current().label();
     if label != 0 && label != own {
-        Production::set_label(if own == 0 { label } else { joined(own, label) });
+        Production::set_label(joined(own, label));
     }
 }
 
 #[inline(never)]
 fn joined(own: Label, label: Label) -> Label {
+    if GROUND.get().is_some_and(|ground| ground.has(label)) {
+        return own;
+    }
+    if own == 0 {
+        return label;
+    }
     JOINED.with(|joined| {
         let key = (u64::from(own) << 32 | u64::from(label)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let known = &joined[(key >> 40) as usize & (JOINS - 1)];
@@ -104,15 +151,19 @@ fn joined(own: Label, label: Label) -> Label {
 
 /// What the running production has observed so far.
 pub fn so_far() -> Label {
-    if gathers() { gathered(true) } else { Production::current().label() }
+    match (gathers(), GROUND.get()) {
+        (true, _) => gathered(true),
+        (false, None) => Production::current().label(),
+        (false, Some(ground)) => sets().union(ground.whole, SetId::of_label(Production::current().label())).label(),
+    }
 }
 
-/// As [`so_far`]; the running production begins anew, as if it had observed nothing.
+/// What the running production has observed so far, less the [ground]; it begins anew, as if it had observed nothing.
 pub fn let_go() -> Label {
     if gathers() {
         return gathered(false);
     }
-    let label = so_far();
+    let label = Production::current().label();
     Production::set_label(0);
     label
 }

@@ -55,12 +55,12 @@ type Branches = [u32; BRANCHES];
 struct Level<T> {
     nodes: Vec<T>,
     numbers: FxHashMap<T, u32>,
-    joins: Vec<(u32, u32, u32)>,
+    joins: Vec<[u32; 3]>,
 }
 
 impl<T: Copy + Eq + std::hash::Hash + Default> Level<T> {
     fn new() -> Level<T> {
-        Level { nodes: vec![T::default()], numbers: FxHashMap::default(), joins: vec![(0, 0, 0); JOINS] }
+        Level { nodes: vec![T::default()], numbers: FxHashMap::default(), joins: vec![[0; 3]; JOINS] }
     }
 
     fn intern(&mut self, node: T) -> u32 {
@@ -72,12 +72,12 @@ impl<T: Copy + Eq + std::hash::Hash + Default> Level<T> {
     }
 
     fn joined(&self, a: u32, b: u32) -> Option<u32> {
-        let (known_a, known_b, both) = self.joins[slot(a, b)];
+        let [known_a, known_b, both] = self.joins[slot(a, b)];
         ((known_a, known_b) == (a, b)).then_some(both)
     }
 
     fn remember(&mut self, a: u32, b: u32, both: u32) {
-        self.joins[slot(a, b)] = (a, b, both);
+        self.joins[slot(a, b)] = [a, b, both];
     }
 }
 
@@ -194,7 +194,7 @@ impl Sets {
 
     /// The set of one observation.
     pub fn only(&self, id: ObservationId) -> SetId {
-        self.tables().of(&[id])
+        self.tables().only(id)
     }
 
     /// The set of these observations and sets together.
@@ -298,6 +298,18 @@ impl Tables {
         let storable = is_storable(&observation);
         self.observations.push(Known { observation, storable, read });
         id
+    }
+
+    fn only(&mut self, id: ObservationId) -> SetId {
+        let mut node = self.leaves.intern(1 << (id.0 % LEAF));
+        let mut at = id.0 / LEAF;
+        for level in &mut self.levels {
+            let mut branches = [0; BRANCHES];
+            branches[at as usize % BRANCHES] = node;
+            at /= BRANCHES as u32;
+            node = level.intern(branches);
+        }
+        SetId(node)
     }
 
     /// The set of these, level by level from the leaves up.

@@ -43,7 +43,10 @@ impl Root {
             None => {
                 let (value, label) = labels::apart(|| self.evaluate(machine));
                 labels::take(label);
-                *known.insert((value?, label))
+                let value = value?;
+                // Whatever is asked of the set rests on it.
+                labels::ground(label);
+                *known.insert((value, label))
             }
         };
         labels::take(label);
