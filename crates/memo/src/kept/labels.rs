@@ -177,7 +177,7 @@ pub fn observe(observation: &Observation, read: bool) {
 /// The running production reads a file as code; the bytes of the file wait for [`see_text`].
 pub fn observe_code(code: &Observation, file: &Observation) {
     let id = sets().observe(code, true);
-    sets().observe(file, true);
+    sets().pair(id, sets().observe(file, true));
     note_one(id);
 }
 

@@ -8,7 +8,6 @@ use super::observation::Node;
 use super::roles::Roles;
 use firn_host::{AbsPath, Digest, Durability, Observation, Question};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A set of observations in a [`Sets`].
@@ -103,6 +102,8 @@ struct Written {
 struct Tables {
     observations: Vec<Known>,
     by_question: FxHashMap<Question, Vec<ObservationId>>,
+    /// Of the code of a file, the bytes that it was read from.
+    texts: FxHashMap<ObservationId, ObservationId>,
     leaves: Level<u64>,
     levels: [Level<Branches>; LEVELS],
     /// Of nodes by level, place and number; or what in them must not be stored.
@@ -148,6 +149,7 @@ impl Sets {
         let mut tables = Tables {
             observations: Vec::new(),
             by_question: FxHashMap::default(),
+            texts: FxHashMap::default(),
             leaves: Level::new(),
             levels: std::array::from_fn(|_| Level::new()),
             written: FxHashMap::default(),
@@ -250,12 +252,17 @@ impl Sets {
         self.join(&ids, &[])
     }
 
+    /// Notes which bytes the code of a file was read from.
+    pub fn pair(&self, code: ObservationId, text: ObservationId) {
+        self.tables().texts.insert(code, text);
+    }
+
     /// A set and with it the bytes of all files whose code is in it.
     pub fn with_texts(&self, set: SetId) -> SetId {
-        let code = |seen: &Observation| matches!(seen.question, Question::Code(_));
-        let seen: Vec<Observation> = self.members(set).into_iter().filter(code).collect();
-        let texts = self.texts_of(seen.iter().filter_map(|seen| seen.question.path()));
-        self.union(set, texts)
+        let tables = self.tables();
+        let texts: Vec<ObservationId> = tables.ids(set).iter().filter_map(|id| tables.texts.get(id).copied()).collect();
+        drop(tables);
+        self.join(&texts, &[set])
     }
 
     /// How many different sets there are.
@@ -314,11 +321,11 @@ impl Tables {
 
     /// The set of these, level by level from the leaves up.
     fn of(&mut self, ids: &[ObservationId]) -> SetId {
-        let mut leaves: BTreeMap<u32, u64> = BTreeMap::new();
-        for id in ids {
-            *leaves.entry(id.0 / LEAF).or_default() |= 1 << (id.0 % LEAF);
-        }
-        let mut nodes: Vec<(u32, u32)> = leaves.into_iter().map(|(at, leaf)| (at, self.leaves.intern(leaf))).collect();
+        let mut places: Vec<(u32, u64)> = ids.iter().map(|id| (id.0 / LEAF, 1 << (id.0 % LEAF))).collect();
+        places.sort_unstable_by_key(|(at, _)| *at);
+        let leaves = places.chunk_by(|(one, _), (other, _)| one == other);
+        let leaves = leaves.map(|leaf| (leaf[0].0, leaf.iter().fold(0, |all, (_, bit)| all | bit)));
+        let mut nodes: Vec<(u32, u32)> = leaves.map(|(at, leaf)| (at, self.leaves.intern(leaf))).collect();
         for level in &mut self.levels {
             let above = nodes.chunk_by(|(one, _), (other, _)| one / BRANCHES as u32 == other / BRANCHES as u32);
             let joined = above.map(|below| {
