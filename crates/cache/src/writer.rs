@@ -11,9 +11,13 @@ use firn_memo::kept::record::{seal, unseal};
 use firn_memo::kept::{Nodes, Record, Stored};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Results longer than this are stored apart, under their digest.
 const INLINE: usize = 1024;
+
+/// How long the first of what is written together waits for more.
+const WHILE: Duration = Duration::from_millis(200);
 
 /// Things that are written together.
 #[derive(Debug, Default)]
@@ -79,8 +83,7 @@ impl Writer {
 
 fn write_all(environment: &Environment, limit: u64, received: &Receiver<Order>) -> Result<(), heed::Error> {
     while let Ok(Order::Write(first)) = received.recv() {
-        // What has piled up meanwhile goes into the same transaction.
-        let batches: Vec<Batch> = std::iter::once(first).chain(received.try_iter().map(|Order::Write(batch)| batch)).collect();
+        let batches = gathered(first, received);
         let now = batches.iter().map(|batch| batch.now).max().unwrap_or(0);
         match write(environment, &batches) {
             // Full of its own size: make room and try once more.
@@ -95,6 +98,17 @@ fn write_all(environment: &Environment, limit: u64, received: &Receiver<Order>) 
         }
     }
     Ok(())
+}
+
+/// What comes within a while goes into the same transaction; nothing more comes once the run is over.
+// PERF: 2,292 jobs of nixpkgs made 1,480 transactions and wrote 131 MB for a database of 18.
+fn gathered(first: Batch, received: &Receiver<Order>) -> Vec<Batch> {
+    let until = Instant::now() + WHILE;
+    let mut batches = vec![first];
+    while let Ok(Order::Write(batch)) = received.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        batches.push(batch);
+    }
+    batches
 }
 
 fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error> {
