@@ -1,7 +1,7 @@
 //! Bump allocation, one region per thread.
 
 use super::header::STAMP;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -111,15 +111,16 @@ fn small(bytes: usize) -> *mut u64 {
 
 /// Fresh pages of the system, in huge pages if it will: a program that fills the heap spends less time in the kernel.
 fn huge(bytes: usize) -> *mut u64 {
-    let length = bytes.next_multiple_of(HUGE);
+    let Some(length) = bytes.checked_next_multiple_of(HUGE).filter(|length| length.checked_add(HUGE).is_some()) else { return small(bytes) };
     // SAFETY: new pages, wherever the system has room; never unmapped (invariant 1).
     let start = unsafe {
-        mmap_anonymous(std::ptr::null_mut(), length + HUGE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE)
+        mmap_anonymous(std::ptr::null_mut(), length + HUGE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     };
     let Ok(start) = start else { return small(bytes) };
     let aligned = start.wrapping_byte_add(start.align_offset(HUGE));
     // SAFETY: within the pages above: what lies before and behind is never touched. Whatever the system makes of it, they stay
     // what they are.
-    let _ = unsafe { madvise(aligned, length, Advice::LinuxHugepage) };
+    #[cfg(target_os = "linux")]
+    let _ = unsafe { rustix::mm::madvise(aligned, length, rustix::mm::Advice::LinuxHugepage) };
     aligned.cast()
 }
