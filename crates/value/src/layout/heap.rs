@@ -90,8 +90,13 @@ fn refill(region: &Region, words: usize) -> *mut u64 {
 /// A page that the processor finds by one entry of its table where small pages take 512, where the system has such.
 const HUGE: usize = 2 << 20;
 
+/// A heap that is larger gets small pages.
+// PERF: on a virtual machine NixOS of nixpkgs 20.03 (290 MB) takes a tenth less processor time with huge pages, all of nixpkgs (1.5 GB) a
+// fifth more: free memory that lies together is memory which the machine below has to find first.
+const HUGE_HEAP: u64 = 256 << 20;
+
 fn block(bytes: usize) -> *mut u64 {
-    let start = if bytes >= HUGE { huge(bytes) } else { small(bytes) };
+    let start = if bytes >= HUGE && heap_bytes() < HUGE_HEAP { huge(bytes) } else { small(bytes) };
     assert!((start.addr() as u64) < 1 << 48 && ((start.addr() + bytes) as u64) < 1 << 48, "address beyond 48 bits");
     BLOCK_BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
     start
