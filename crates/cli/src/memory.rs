@@ -330,23 +330,27 @@ impl Memory {
         if candidates.is_empty() && self.shared.is_none() {
             return None;
         }
-        let witness = Witnessed::new(self, &reading);
+        let found = self.holding(key, candidates, &Witnessed::new(self, &reading), roles, writes)?;
+        // What follows is this thread's alone.
+        let value = plain::decode(&found.result, roles).ok()?;
+        Some((found, value))
+    }
+
+    /// The first of the answers that holds, from here or from a remote.
+    fn holding(&self, key: &Key, candidates: Vec<Found>, witness: &Witnessed<'_>, roles: &Roles, writes: bool) -> Option<Found> {
         let judged = lock(&self.judged);
-        let verifier = Verifier::new(&*self.host, &witness, roles, &judged);
+        let verifier = Verifier::new(&*self.host, witness, roles, &judged);
         let fitting = |found: &Found| {
             let silent = found.record.log.is_empty() || !self.is_several();
             silent && (!writes || self.are_present(&found.record.needs)) && verifier.holds(found.record.observations)
         };
         let known = !candidates.is_empty();
-        let Some(found) = candidates.into_iter().find(fitting).or_else(|| self.fetch(key, &witness, &fitting)) else {
-            if known {
-                let text = || format!("evaluated again, because this is no longer so: {:?}", verifier.changed());
-                self.log.detail_of(text);
-            }
-            return None;
-        };
-        let value = plain::decode(&found.result, roles).ok()?;
-        Some((found, value))
+        let found = candidates.into_iter().find(fitting).or_else(|| self.fetch(key, witness, &fitting));
+        if found.is_none() && known {
+            let text = || format!("evaluated again, because this is no longer so: {:?}", verifier.changed());
+            self.log.detail_of(text);
+        }
+        found
     }
 
     /// An answer from a remote that holds here. It is kept on disk, with what it rests on.

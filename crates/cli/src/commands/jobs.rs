@@ -40,10 +40,14 @@ use remembered::{Answer, Remembered, Told};
 use root::Root;
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use typed::Typed;
 
 /// Megabytes per worker, where the user does not say.
 const MEMORY: u64 = 4096;
+
+/// How long lines are gathered before they are printed.
+const GATHER: Duration = Duration::from_millis(2);
 
 /// A line, what is told of the error in it, and whether it was known.
 type Done = (Path, Tree, Option<Told>, bool);
@@ -241,7 +245,11 @@ impl<'a> Run<'a> {
         loop {
             let mut batch = Vec::new();
             match lines.recv_timeout(self.progress.patience()) {
-                Ok(done) => batch.push(done),
+                Ok(done) => {
+                    batch.push(done);
+                    // PERF: lines that come by the thousand need not each wake this thread and be written by themselves.
+                    std::thread::sleep(GATHER);
+                }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return self.release(queue.first()),
             }

@@ -7,6 +7,7 @@ use super::cbor::{Item, Reader, Writer};
 use super::roles::Roles;
 use firn_host::{AbsPath, Digest};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// Raised when evaluation itself changes what it answers; entries of other epochs are never asked for.
 pub const EPOCH: u64 = 1;
@@ -120,6 +121,7 @@ impl Key {
 
     /// The digest of a question's bytes.
     pub fn digest(question: &[u8]) -> Digest {
-        Digest(blake3::derive_key("firn memo 2026-11 question", question))
+        static KEYED: LazyLock<blake3::Hasher> = LazyLock::new(|| blake3::Hasher::new_derive_key("firn memo 2026-11 question"));
+        Digest(*KEYED.clone().update(question).finalize().as_bytes())
     }
 }

@@ -15,7 +15,7 @@ use firn_host::{
     AbsPath, Digest, DocumentFormat, Durability, Follow, Names, Observation, Question, SearchEntry, SearchPath,
 };
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// One node: what was observed here, and the sets that belong to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,7 +96,9 @@ impl Node {
 
     /// The digest that names these bytes.
     pub fn digest(bytes: &[u8]) -> Digest {
-        Digest(blake3::derive_key("firn memo 2026-11 observations", bytes))
+        // PERF: hashing the name of the key anew each time is as much work as a small node.
+        static KEYED: LazyLock<blake3::Hasher> = LazyLock::new(|| blake3::Hasher::new_derive_key("firn memo 2026-11 observations"));
+        Digest(*KEYED.clone().update(bytes).finalize().as_bytes())
     }
 
     /// Reads a node back, its paths where this run has them. None in place of an observation about a tree that this
