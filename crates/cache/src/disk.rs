@@ -4,6 +4,7 @@
 use crate::environment::{Environment, Salvaged, Unusable};
 use crate::writer::Writer;
 use firn_host::{Digest, Question, Stamp};
+use firn_memo::kept::observation::Node;
 use firn_memo::kept::record::{Kind, unseal, unsealed};
 use firn_memo::kept::{Record, Stored};
 use heed::{RoTxn, WithoutTls};
@@ -142,11 +143,15 @@ impl Reading<'_> {
         self.get(4, key).and_then(|bytes| bytes.try_into().ok()).map(i64::from_le_bytes)
     }
 
-    /// A node of observations, as it lies there: whoever takes it looks whether its bytes have that digest.
-    // PERF: what is named by the digest of its bytes needs no checksum.
+    /// A node of observations.
+    // PERF: what is named by the digest of its bytes needs no checksum besides.
     pub fn node(&self, digest: &Digest) -> Option<Vec<u8>> {
         let sealed = self.disk.environment.tables()[1].get(&self.txn, &digest.0).ok()??;
-        unsealed(sealed).map(<[u8]>::to_vec)
+        let bytes = unsealed(sealed).filter(|bytes| Node::digest(bytes) == *digest);
+        if bytes.is_none() {
+            self.disk.damaged.fetch_add(1, Ordering::Relaxed);
+        }
+        bytes.map(<[u8]>::to_vec)
     }
 
     /// The bytes of a large result.

@@ -16,7 +16,6 @@ use crate::pull::AT_ONCE;
 use crate::remotes::{Reached, Remotes};
 use firn_cache::{Found, Reading};
 use firn_host::Digest;
-use firn_memo::kept::observation::Node;
 use firn_memo::kept::{Flat, Key, Nodes};
 use futures::{StreamExt, TryStreamExt, stream};
 use rustc_hash::FxHashSet;
@@ -62,7 +61,7 @@ const ROUNDS: usize = 40;
 /// Lays out an answer from the database. None if something of it is missing, or it is larger than remotes take.
 pub fn travelling(reading: &Reading<'_>, found: &Found) -> Option<Travelling> {
     let record = &found.record;
-    let flat = Flat::new(record.observations, &|digest| reading.node(digest).filter(|bytes| Node::digest(bytes) == *digest))?;
+    let flat = Flat::new(record.observations, &|digest| reading.node(digest))?;
     let payload = Payload { result: found.result.clone(), log: record.log.clone(), needs: record.needs.clone() }.encode();
     let entry = Entry {
         nodes: flat.nodes.iter().map(|(digest, _)| *digest).collect(),
