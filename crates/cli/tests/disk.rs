@@ -23,6 +23,8 @@ fn firn(cache: &Path, memo: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
     command.env_clear().env("HOME", "/homeless").env("NIX_REMOTE", "dummy://").env("NIX_CONF_DIR", "/nonexistent");
     command.env("FIRN_CACHE_DIR", cache).env("FIRN_MEMO", memo).env("FIRN_MEMO_LEAST", "0");
+    // Every function that was called once is a candidate for being remembered within the run.
+    command.env("FIRN_MEMO_STEPS", "0");
     command.stdin(Stdio::null());
     command
 }
@@ -114,10 +116,14 @@ fn random_edits_never_give_another_answer_than_evaluating() {
 }
 
 fn ask_jobs(cache: &Path, memo: &str, workers: usize, project: &Project) -> Output {
+    jobs_command(cache, memo, workers, project).output().expect("firn runs")
+}
+
+fn jobs_command(cache: &Path, memo: &str, workers: usize, project: &Project) -> Command {
     let mut command = firn(cache, memo);
     command.args(["jobs", "--no-instantiate", "--sorted", "--workers", &workers.to_string()]).arg(project.path());
     command.args(["--argstr", "arg", &project.argument]).env("FIRN_TEST", &project.variable);
-    command.output().expect("firn runs")
+    command
 }
 
 /// As [`sequence`] for a program of several jobs. How many lines were known.
@@ -177,6 +183,35 @@ fn jobs_after_random_edits_are_those_of_a_fresh_run() {
     let known = known.into_inner();
     println!("{count} sequences, {known} jobs from memory");
     assert!(known > count, "memory knew only {known} jobs");
+}
+
+#[test]
+fn an_answer_within_a_run_rests_on_what_its_arguments_rest_on() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let (cache, root) = (scratch.path().join("cache"), scratch.path().join("project"));
+    let project = Project::plain(&root, "{ }");
+    let program = r#"{ arg ? "" }: let
+        a = toString (builtins.pathExists ./a);
+        b = toString (builtins.pathExists ./b);
+        x = { given = a; };
+        y = { given = b; };
+        job = name: text: derivation { inherit name; system = "s"; builder = text; };
+        both = builtins.concatStringsSep "" (builtins.attrNames x ++ builtins.attrNames y) + a + b;
+      in { j0 = job "j0" both; j1 = job "j1" (import ./f.nix x).v; j2 = job "j2" (import ./f.nix y).v; }"#;
+    for (name, text) in [("default.nix", program), ("f.nix", "set: { v = set.given + \"!\"; }"), ("a", ""), ("b", "")] {
+        std::fs::write(root.join(name), text).expect("written");
+    }
+    let lines = |memo| String::from_utf8(ask_jobs(&cache, memo, 1, &project).stdout).expect("JSON");
+    let counted = scratch.path().join("counted");
+    let mut first = jobs_command(&cache, "disk", 1, &project);
+    first.env("NIX_SHOW_STATS", "1").env("NIX_SHOW_STATS_PATH", &counted);
+    assert!(first.output().expect("firn runs").status.success());
+    let counted = std::fs::read_to_string(&counted).expect("statistics");
+    assert!(counted.contains("\"shared\": 1,"), "the second call is answered by the first: {counted}");
+    std::fs::remove_file(root.join("b")).expect("removed");
+    assert_eq!(lines("disk"), lines("off"));
+    std::fs::remove_file(root.join("a")).expect("removed");
+    assert_eq!(lines("disk"), lines("off"));
 }
 
 #[test]

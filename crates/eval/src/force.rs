@@ -225,11 +225,13 @@ impl Machine {
         loop {
             match thunk.state() {
                 ThunkState::Forced(value) => return Ok(value),
-                ThunkState::Noisy(value) => {
+                ThunkState::Noisy(value, label) => {
+                    labels::take(label);
                     self.noise()?;
                     return Ok(value);
                 }
-                ThunkState::Ahead(value) => {
+                ThunkState::Ahead(value, label) => {
+                    labels::take(label);
                     if !self.is_ahead(thunk.stamp()) {
                         thunk.settle();
                     }
@@ -294,7 +296,7 @@ pub fn place_of(cell: Value) -> Pos {
                 // Another thread works on it: what it is for this one shows when that is over.
                 (None, None) => match thunk.state() {
                     ThunkState::Claimed(owner) if owner != Thunk::this_thread() && thunk.wait(owner, true) => {}
-                    ThunkState::Forced(result) | ThunkState::Noisy(result) | ThunkState::Ahead(result) => value = result,
+                    ThunkState::Forced(result) | ThunkState::Noisy(result, _) | ThunkState::Ahead(result, _) => value = result,
                     // Where a function is from shows in messages only.
                     ThunkState::Labelled(result, _) => value = result,
                     _ => return Pos::NONE,

@@ -326,8 +326,8 @@ pub fn evaluated_value(machine: &Machine, cell: Value, top: bool) -> Option<Valu
 fn evaluated(machine: &Machine, cell: Value, top: bool) -> std::result::Result<Value, Unevaluated> {
     if let Some(thunk) = cell.as_thunk() {
         let unevaluated = match thunk.state() {
-            ThunkState::Forced(value) | ThunkState::Noisy(value) => return Ok(value),
-            ThunkState::Labelled(value, label) => {
+            ThunkState::Forced(value) => return Ok(value),
+            ThunkState::Noisy(value, label) | ThunkState::Labelled(value, label) => {
                 firn_memo::kept::labels::take(label);
                 return Ok(value);
             }
@@ -335,7 +335,7 @@ fn evaluated(machine: &Machine, cell: Value, top: bool) -> std::result::Result<V
             ThunkState::Suspended if machine.is_file_of_position(thunk) => {
                 return machine.force(cell, firn_source::Pos::NONE).map_err(|_| Unevaluated::Thunk);
             }
-            ThunkState::Suspended | ThunkState::Failed(..) | ThunkState::Ahead(_) => Unevaluated::Thunk,
+            ThunkState::Suspended | ThunkState::Failed(..) | ThunkState::Ahead(..) => Unevaluated::Thunk,
         };
         firn_memo::doubt::unevaluated_shown();
         // What others evaluated before shows: that is nothing to be kept.

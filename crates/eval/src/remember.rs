@@ -82,7 +82,7 @@ impl Machine {
             }
             let value = match cell.as_thunk().map(|thunk| (thunk, thunk.state())) {
                 None => cell,
-                Some((_, ThunkState::Forced(value) | ThunkState::Noisy(value) | ThunkState::Ahead(value))) => value,
+                Some((_, ThunkState::Forced(value) | ThunkState::Noisy(value, _) | ThunkState::Ahead(value, _) | ThunkState::Labelled(value, _))) => value,
                 Some((thunk, ThunkState::Suspended)) if thunk.suspended_body().is_some_and(|(body, _)| is_literal(&body.expr)) => {
                     match self.build(thunk) {
                         Some(value) => value,
@@ -108,7 +108,7 @@ impl Machine {
         };
         Production::end(outer);
         match built {
-            Some(value) => claim.publish_ahead(value),
+            Some(value) => claim.publish_ahead(value, 0),
             None => claim.restore(),
         }
         built
@@ -123,6 +123,9 @@ impl Machine {
             return None;
         }
         let pairs = Pairs::of(&entry.key, key, &memo.instances, entry.instance)?;
+        // The answer rests on what the first call observed, and on the inputs' being equal.
+        labels::take(entry.label);
+        pairs.labels.iter().copied().for_each(labels::take);
         let result = if has_cells(entry.result) {
             let Some(to) = memo.instances.copy(entry.instance, Production::current().stamp()) else {
                 firn_memo::Stats::bump(&memo.stats.misses_full);
@@ -156,7 +159,7 @@ impl Machine {
             }
         };
         let before = self.steps();
-        let (result, production, _) = self.in_instance(instance, || self.enter_plain(closure, key.code, locals, pos));
+        let (result, production, label) = self.in_instance(instance, || self.enter_plain(closure, key.code, locals, pos));
         if production.is_noisy() {
             firn_memo::Stats::bump(&memo.stats.misses_noise);
             self.noise()?;
@@ -164,7 +167,7 @@ impl Machine {
             && !memo.is_deep()
             && !memo.instances.is_knotted(instance)
         {
-            memo.enter(Entry::new(key, instance, value, self.steps() - before));
+            memo.enter(Entry::new(key, instance, value, self.steps() - before, label));
         }
         result
     }
@@ -185,10 +188,18 @@ impl Machine {
             return Ok(value);
         }
         let (before, noises) = (self.steps(), self.noises.get());
-        let value = self.run(body, &[])?;
+        // A production of its own: what the one around it has observed already, this may observe again.
+        let outer = labels::begin();
+        let value = self.run(body, &[]);
+        let production = Production::end(outer);
+        labels::take(production.label());
+        if production.is_noisy() {
+            Production::make_noise();
+        }
+        let value = value?;
         match known {
             Some((known, _)) => self.shadow(known, value, None),
-            None if self.noises.get() == noises && !memo.is_deep() => memo.closed.keep(body, value, self.steps() - before),
+            None if self.noises.get() == noises && production.label() == 0 && !memo.is_deep() => memo.closed.keep(body, value, self.steps() - before),
             None => {}
         }
         Ok(value)

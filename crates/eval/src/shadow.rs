@@ -48,7 +48,7 @@ impl Machine {
             }
             let known = match fresh.as_thunk().map(|thunk| thunk.state()) {
                 None => fresh,
-                Some(ThunkState::Forced(value) | ThunkState::Noisy(value) | ThunkState::Labelled(value, _)) => value,
+                Some(ThunkState::Forced(value) | ThunkState::Noisy(value, _) | ThunkState::Labelled(value, _)) => value,
                 Some(_) => continue,
             };
             let value = self.force(answer, Pos::NONE).map_err(|error| {

@@ -10,7 +10,7 @@ use crate::frame::heap_slots;
 use firn_memo::Map;
 use firn_memo::kept::labels;
 use firn_source::Pos;
-use firn_value::{Claim, Error, ErrorKind, Production, Result, Slot, Stamp, Thunk, ThunkState, Value, Work};
+use firn_value::{Claim, Error, ErrorKind, Label, Production, Result, Slot, Thunk, ThunkState, Value, Work};
 use std::sync::Arc;
 
 impl Machine {
@@ -35,8 +35,12 @@ impl Machine {
 
     fn value_for_others(&self, thunk: &'static Thunk, map: &Map, pos: Pos) -> Result<Option<Value>> {
         match thunk.state() {
-            ThunkState::Forced(value) | ThunkState::Ahead(value) => Ok(Some(value)),
-            ThunkState::Noisy(_) | ThunkState::Failed(..) | ThunkState::Claimed(_) | ThunkState::Labelled(..) => Ok(None),
+            ThunkState::Forced(value) => Ok(Some(value)),
+            ThunkState::Ahead(value, label) | ThunkState::Labelled(value, label) => {
+                labels::take(label);
+                Ok(Some(value))
+            }
+            ThunkState::Noisy(..) | ThunkState::Failed(..) | ThunkState::Claimed(_) => Ok(None),
             ThunkState::Suspended => {
                 self.on_behalf.borrow_mut().push(map.from);
                 self.aheads.set(self.aheads.get() + 1);
@@ -45,7 +49,7 @@ impl Machine {
                 self.on_behalf.borrow_mut().pop();
                 match result {
                     // Another thread may have been faster, and noisy.
-                    Ok(_) if matches!(thunk.state(), ThunkState::Noisy(_)) => Ok(None),
+                    Ok(_) if matches!(thunk.state(), ThunkState::Noisy(..)) => Ok(None),
                     Ok(value) => {
                         firn_memo::Stats::bump(&self.shared.memo.stats.ahead);
                         Ok(Some(value))
@@ -91,11 +95,7 @@ impl Machine {
         labels::take(label);
         if !firn_memo::Instances::is_call(stamp) {
             // What is outside all calls is produced once, whoever needs it.
-            if label != 0 && stamp == Stamp::NONE {
-                claim.publish_labelled(value, label);
-            } else {
-                claim.publish(value);
-            }
+            publish(claim, value, label);
             return Ok(value);
         }
         let ahead = self.is_ahead(stamp);
@@ -105,12 +105,17 @@ impl Machine {
                 return Err(crate::force::postponed());
             }
             (true, false) => {
-                claim.publish_noisy(value);
+                claim.publish_noisy(value, label);
                 self.noise()?;
             }
-            (false, true) => claim.publish_ahead(value),
-            (false, false) => claim.publish(value),
+            (false, true) => claim.publish_ahead(value, label),
+            (false, false) => publish(claim, value, label),
         }
         Ok(value)
     }
+}
+
+/// Publishes a result that is anyone's to take, with its label.
+fn publish(claim: Claim, value: Value, label: Label) {
+    if label != 0 { claim.publish_labelled(value, label) } else { claim.publish(value) }
 }

@@ -172,12 +172,12 @@ impl Run<'_> {
 
     fn thunk(&mut self, cell: Value, thunk: &'static Thunk) {
         match thunk.state() {
-            ThunkState::Forced(value) | ThunkState::Noisy(value) | ThunkState::Ahead(value) => {
+            ThunkState::Forced(value) | ThunkState::Noisy(value, _) | ThunkState::Ahead(value, _) | ThunkState::Labelled(value, _) => {
                 // A cell adds nothing to its value, but a cycle may close through it.
                 self.tasks.push(Task::Enter(value));
             }
             ThunkState::Suspended => self.suspended(cell, thunk),
-            ThunkState::Claimed(_) | ThunkState::Failed(..) | ThunkState::Labelled(..) => self.by_identity(cell),
+            ThunkState::Claimed(_) | ThunkState::Failed(..) => self.by_identity(cell),
         }
     }
 

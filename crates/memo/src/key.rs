@@ -6,7 +6,7 @@
 
 use crate::Instances;
 use firn_source::Pos;
-use firn_value::{Expr, Function, Lambda, Slot, Stamp, Thunk, ThunkState, Value, Work};
+use firn_value::{Expr, Function, Label, Lambda, Slot, Stamp, Thunk, ThunkState, Value, Work};
 use rustc_hash::{FxHashSet, FxHasher};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
@@ -69,14 +69,20 @@ pub struct Identified {
     all: Mutex<FxHashSet<u64>>,
 }
 
-/// The value of a cell that is known without evaluating it: it has been evaluated, or is a constant.
+/// The value of a cell that is known without evaluating it: it has been evaluated, or is a constant. What was observed to
+/// produce it is lost: where that matters, use [`seen`].
 pub(crate) fn known(cell: Value) -> Option<Value> {
-    let Some(thunk) = cell.as_thunk() else { return Some(cell) };
+    seen(cell).map(|(value, _)| value)
+}
+
+/// As [`known`], with the label.
+pub(crate) fn seen(cell: Value) -> Option<(Value, Label)> {
+    let Some(thunk) = cell.as_thunk() else { return Some((cell, 0)) };
     match thunk.state() {
-        ThunkState::Forced(value) | ThunkState::Noisy(value) | ThunkState::Ahead(value) => Some(value),
-        ThunkState::Suspended => constant(thunk),
-        // A label would have to be taken with the value.
-        ThunkState::Claimed(_) | ThunkState::Failed(..) | ThunkState::Labelled(..) => None,
+        ThunkState::Forced(value) => Some((value, 0)),
+        ThunkState::Noisy(value, label) | ThunkState::Ahead(value, label) | ThunkState::Labelled(value, label) => Some((value, label)),
+        ThunkState::Suspended => constant(thunk).map(|value| (value, 0)),
+        ThunkState::Claimed(_) | ThunkState::Failed(..) => None,
     }
 }
 

@@ -5,9 +5,9 @@
 //! (`docs/memo-soundness.md`, "Arguments"). A suspended value corresponds to nothing but itself.
 
 use crate::Instances;
-use crate::key::{Key, known};
+use crate::key::{Key, known, seen};
 use firn_source::Pos;
-use firn_value::{Function, Slot, Stamp, Value};
+use firn_value::{Function, Label, Slot, Stamp, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The correspondence of two equal keys.
@@ -19,6 +19,8 @@ pub struct Pairs {
     pub positions: FxHashMap<Pos, Pos>,
     /// Whether a cell of the arguments differs, so that forcing the one is not forcing the other.
     pub cells_differ: bool,
+    /// What was observed to produce the second key, as far as it was compared.
+    pub labels: FxHashSet<Label>,
     functions: FxHashSet<u64>,
     itself: Vec<Value>,
 }
@@ -49,7 +51,8 @@ impl Pairs {
         }
         let (is_cell, was_cell) = (b.as_thunk().is_some(), a.as_thunk().is_some());
         if is_cell || was_cell {
-            let (x, y) = (known(a)?, known(b)?);
+            let (x, (y, label)) = (known(a)?, seen(b)?);
+            self.labels.insert(label);
             if is_cell != was_cell && (x.is_told_apart_by_cell() || y.is_told_apart_by_cell()) {
                 return None;
             }

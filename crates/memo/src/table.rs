@@ -1,7 +1,7 @@
 //! The table of remembered calls: bounded, scan-resistant, shared by all threads.
 
 use crate::Key;
-use firn_value::{Stamp, Value};
+use firn_value::{Label, Stamp, Value};
 use quick_cache::sync::Cache;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,13 +17,15 @@ pub struct Entry {
     pub result: Value,
     /// Steps it took to get there.
     pub cost: u64,
+    /// What was observed on the way.
+    pub label: Label,
     hits: AtomicU64,
 }
 
 impl Entry {
     /// A call that was made.
-    pub fn new(key: Key, instance: Stamp, result: Value, cost: u64) -> Entry {
-        Entry { key, instance, result, cost, hits: AtomicU64::new(0) }
+    pub fn new(key: Key, instance: Stamp, result: Value, cost: u64, label: Label) -> Entry {
+        Entry { key, instance, result, cost, label, hits: AtomicU64::new(0) }
     }
 
     /// Counts a hit.

@@ -34,9 +34,8 @@ impl MemoMode {
     /// What is remembered within the run.
     pub fn within_a_run(self) -> firn_memo::Mode {
         match self {
-            // What is kept for later runs was evaluated plainly.
-            MemoMode::Off | MemoMode::Disk | MemoMode::Shared => firn_memo::Mode::Off,
-            MemoMode::Run => firn_memo::Mode::Run,
+            MemoMode::Off => firn_memo::Mode::Off,
+            MemoMode::Run | MemoMode::Disk | MemoMode::Shared => firn_memo::Mode::Run,
             MemoMode::Shadow => firn_memo::Mode::Shadow,
         }
     }

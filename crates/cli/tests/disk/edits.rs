@@ -1,7 +1,7 @@
 //! A project on disk and the edits it goes through.
 
 use crate::random::Random;
-use crate::program::{self, DATA, EXPRESSIONS};
+use crate::program::{self, DATA, EXPRESSIONS, FUNCTION};
 use std::path::{Path, PathBuf};
 
 /// A project and what is asked of it.
@@ -42,6 +42,7 @@ impl Project {
         for (index, name) in EXPRESSIONS.iter().enumerate() {
             project.write(name, &program::file(random, index));
         }
+        project.write(FUNCTION, &program::function(random));
         for name in DATA {
             if random.below(4) > 0 {
                 project.write(name, &program::data(random));
@@ -123,7 +124,10 @@ impl Edit {
         match random.below(19) {
             0..=3 => Edit::Write(data(random), program::data(random)),
             4 => {
-                let index = random.below(EXPRESSIONS.len());
+                let index = random.below(EXPRESSIONS.len() + 1);
+                if index == EXPRESSIONS.len() {
+                    return Edit::Write(FUNCTION.to_owned(), program::function(random));
+                }
                 Edit::Write(EXPRESSIONS[index].to_owned(), program::file(random, index))
             }
             5 => {
@@ -141,7 +145,7 @@ impl Edit {
             13 => Edit::Argument(random.below(2).to_string()),
             14..=16 => {
                 // The same code, elsewhere in its file.
-                let name = *random.pick(&["default.nix", EXPRESSIONS[0], EXPRESSIONS[1], EXPRESSIONS[2], EXPRESSIONS[3]]);
+                let name = *random.pick(&["default.nix", EXPRESSIONS[0], EXPRESSIONS[1], EXPRESSIONS[2], EXPRESSIONS[3], FUNCTION]);
                 match std::fs::read_to_string(project.root.join(name)) {
                     Ok(text) => Edit::Write(name.to_owned(), program::rewritten(random, &text)),
                     Err(_) => Edit::Nothing,
@@ -156,5 +160,7 @@ impl Edit {
 /// The program: one set in another, over files that are imported.
 fn program(random: &mut Random) -> String {
     let (a, b) = (program::expression(random, "./", 3), program::expression(random, "./", 3));
-    format!("{{ arg ? \"\" }}: {{ r = {{ a = {a} + import ./e0.nix; b = {b} + arg; }}; }}\n")
+    let (calls, c, d) = (program::calls(random, &["s", "arg"]), program::given_by_a_call(random), program::given_by_a_call(random));
+    let scope = format!("let\n  s = import ./e0.nix;\n{calls}in");
+    format!("{{ arg ? \"\" }}: {scope} {{ r = {{ a = {a} + s + {c} + {d}; b = {b} + arg + {c}; }}; }}\n")
 }

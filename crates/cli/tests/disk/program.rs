@@ -55,6 +55,47 @@ pub fn file(random: &mut Random, index: usize) -> String {
     }
 }
 
+/// The file that holds a function.
+pub const FUNCTION: &str = "f.nix";
+
+/// Its content. Calls of it that are equal are made once in a run (L1.4).
+pub fn function(random: &mut Random) -> String {
+    let [v, w, g, h] = [(); 4].map(|()| expression(random, "./", 2));
+    // Half of the time the call itself looks, not the parts of what it gives.
+    let (open, shut) = *random.pick(&[("", ""), ("builtins.fromJSON (builtins.toJSON ", ")")]);
+    let parts = format!("g = x: if x == tag then a else {g}; h = n: rec {{ i = {h} + n; j = i + a; }};");
+    format!("{{ a, tag ? \"1\" }}: {open}{{ v = a + {v}; w = {w}; }}{shut} // {{ {parts} }}")
+}
+
+/// Calls of the function, of which some are equal: `c0`, `c1` by how they are written, others if what they are given is.
+pub fn calls(random: &mut Random, given: &[&str]) -> String {
+    let mut text = String::from("  c0 = import ./f.nix { a = \"1\"; };\n  c1 = import ./f.nix { a = \"1\"; };\n");
+    for i in 2..5 {
+        // Small texts, so that some are equal and come from different places.
+        let given = match random.below(3) {
+            0 => (*random.pick(given)).to_owned(),
+            _ => format!("toString (builtins.pathExists ./{})", random.pick(&DATA)),
+        };
+        let call = format!("import ./f.nix {{ a = a{i}; }}");
+        // What the call is given may have been evaluated by others, for their own sake, or on the way, or not at all.
+        let call = if random.below(3) == 0 { format!("builtins.seq a{i} ({call})") } else { call };
+        text += &format!("  a{i} = {given} + \"\";\n  c{i} = {call};\n");
+    }
+    text
+}
+
+/// Something that a call gives.
+pub fn given_by_a_call(random: &mut Random) -> String {
+    let call = *random.pick(&[0, 1, 0, 1, 2, 3, 4]);
+    match random.below(5) {
+        4 => format!("a{}", 2 + random.below(3)),
+        0 => format!("c{call}.v"),
+        1 => format!("c{call}.w"),
+        2 => format!("(c{call}.g \"{}\")", random.below(2)),
+        _ => format!("(c{call}.h \"{}\").j", random.below(2)),
+    }
+}
+
 /// The same code with other blanks and comments.
 pub fn rewritten(random: &mut Random, text: &str) -> String {
     let before = *random.pick(&["", "\n", "# a comment\n", "/* two\n   lines */ ", "  "]);
@@ -74,11 +115,17 @@ pub fn jobs(random: &mut Random) -> String {
         let before = if i > 0 && random.below(2) == 0 { format!(" + s{}", random.below(i)) } else { String::new() };
         text += &format!("  s{i} = {shared}{before};\n");
     }
+    text += &calls(random, &["s0", "s1", "s2", "s3", "arg"]);
     text += "  set = { inherit s0 s1; t = { inherit s2 s3; u = import ./e0.nix; }; };\n";
     text += "  job = name: text: derivation { inherit name; system = \"s\"; builder = text; };\nin {\n";
     let names = ["s0", "s1", "set.s0", "set.t.s2", "set.t.u", "(import ./e0.nix)", "(builtins.head [ set ]).t.s3", "arg"];
     for i in 0..6 {
-        let (one, other, own) = (random.pick(&names), random.pick(&names), expression(random, "./", 1));
+        let mut part = || match random.below(4) {
+            0 => (*random.pick(&names)).to_owned(),
+            _ => given_by_a_call(random),
+        };
+        let (one, other) = (part(), part());
+        let own = expression(random, "./", 1);
         text += &format!("  j{i} = job \"j{i}\" ({one} + (if {own} == \"1\" then {other} else {own}));\n");
     }
     text + "  more = { recurseForDerivations = s1 != \"0\"; k = job \"k\" s3; };\n}\n"

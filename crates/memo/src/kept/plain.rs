@@ -56,7 +56,7 @@ impl Taking<'_> {
         let mut value = cell;
         while let Some(thunk) = value.as_thunk() {
             value = match thunk.state() {
-                ThunkState::Forced(value) | ThunkState::Labelled(value, _) => value,
+                ThunkState::Forced(value) | ThunkState::Labelled(value, _) | ThunkState::Noisy(value, _) | ThunkState::Ahead(value, _) => value,
                 _ => return Err(NotPlain),
             };
         }

@@ -29,8 +29,15 @@ pub mod kind {
     pub const AHEAD: u8 = 22;
     /// Stands for a cell of another instance.
     pub const TRANSPORT: u8 = 23;
-    /// Forced; the number is the label of what producing the value observed. Outside all instances only.
+    /// Forced; producing the value observed something. Outside all instances the number is the label; in an instance the
+    /// slot leads to value and label, as it does in the kinds that follow.
     pub const LABELLED: u8 = 24;
+    /// Noisy, with a label.
+    pub const NOISY_LABELLED: u8 = 25;
+    /// Ahead, with a label.
+    pub const AHEAD_LABELLED: u8 = 26;
+    /// Failed in an instance, with a label.
+    pub const FAILED_LABELLED: u8 = 27;
 }
 
 /// Bits of a stamp.

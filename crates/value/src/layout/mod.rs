@@ -11,12 +11,14 @@
 //!    release stores of thunk headers (read with acquire) or by the synchronisation of thread creation and channels.
 //! 5. Addresses fit in 48 bits (checked on allocation); those of code, shapes and builtins are multiples of 16 (their
 //!    types are aligned so).
-//! 6. A thunk with a stamp has one more slot, the first, for its result: its captures stay as they were.
+//! 6. A thunk with a stamp has one more slot, the first, for its result: its captures stay as they were. If it has
+//!    a label too, that slot holds the address of both (`beside.rs`).
 //! 7. The variables in a body's code have slots and captures below the counts that the body states: lowering numbers
 //!    them so (`crates/ir/src/scope.rs`), and debug builds check every access.
 
 mod activation;
 mod attrs;
+mod beside;
 mod boxed;
 mod claim;
 mod function;

@@ -4,6 +4,7 @@
 //! published by the header. The states are in `claim.rs`, waiting is in `waits.rs`; both are model-checked by
 //! `crates/value/tests/thunk_protocol.rs`.
 
+use super::beside;
 use super::claim::Head;
 use super::perturb;
 use super::waits::Waits;
@@ -25,10 +26,10 @@ pub struct Thunk {
 pub enum ThunkState {
     /// Evaluated.
     Forced(Value),
-    /// Evaluated; a second production would print again.
-    Noisy(Value),
-    /// Evaluated on behalf of another instance before its own needed it.
-    Ahead(Value),
+    /// Evaluated; a second production would print again. With what was observed.
+    Noisy(Value, Label),
+    /// Evaluated on behalf of another instance before its own needed it. With what was observed.
+    Ahead(Value, Label),
     /// Evaluated; producing the value observed something of the outside, which whoever takes the value observes too.
     Labelled(Value, Label),
     /// Not begun.
@@ -247,7 +248,10 @@ impl Thunk {
     #[inline]
     pub fn labelled(&'static self) -> Option<(Value, Label)> {
         let head = self.head.load();
-        (header_kind(head) == kind::LABELLED).then(|| (self.slot(0).get(), header_low(head) as Label))
+        (header_kind(head) == kind::LABELLED).then(|| match header_stamp(head) {
+            0 => (self.slot(0).get(), header_low(head) as Label),
+            _ => beside::read(self.slot(0).get()),
+        })
     }
 
     /// The state.
@@ -258,13 +262,18 @@ impl Thunk {
         }
         match header_kind(head) {
             kind::FORCED => ThunkState::Forced(self.slot(0).get()),
-            kind::NOISY => ThunkState::Noisy(self.slot(0).get()),
-            kind::AHEAD => ThunkState::Ahead(self.slot(0).get()),
-            kind::LABELLED => ThunkState::Labelled(self.slot(0).get(), header_low(head) as Label),
-            // SAFETY: a FAILED thunk's first slot is the address of a leaked error, published by the header.
-            kind::FAILED => {
-                let error = unsafe { &*std::ptr::with_exposed_provenance(self.slot(0).get().0 as usize) };
-                ThunkState::Failed(error, if header_stamp(head) == 0 { header_low(head) as Label } else { 0 })
+            kind::NOISY => ThunkState::Noisy(self.slot(0).get(), 0),
+            kind::AHEAD => ThunkState::Ahead(self.slot(0).get(), 0),
+            kind::FAILED => beside::failure(self.slot(0).get(), if header_stamp(head) == 0 { header_low(head) as Label } else { 0 }),
+            kind::LABELLED if header_stamp(head) == 0 => ThunkState::Labelled(self.slot(0).get(), header_low(head) as Label),
+            kind @ (kind::LABELLED | kind::NOISY_LABELLED | kind::AHEAD_LABELLED | kind::FAILED_LABELLED) => {
+                let (word, label) = beside::read(self.slot(0).get());
+                match kind {
+                    kind::LABELLED => ThunkState::Labelled(word, label),
+                    kind::NOISY_LABELLED => ThunkState::Noisy(word, label),
+                    kind::AHEAD_LABELLED => ThunkState::Ahead(word, label),
+                    _ => beside::failure(word, label),
+                }
             }
             _ => ThunkState::Suspended,
         }
@@ -370,9 +379,12 @@ impl Thunk {
     /// Lets anyone take the value of a thunk that was forced on behalf of another instance: its own has come to need it.
     pub fn settle(&'static self) {
         let head = self.head.load();
-        if header_kind(head) == kind::AHEAD {
-            self.finish(with_kind(head, kind::FORCED), || ());
-        }
+        let settled = match header_kind(head) {
+            kind::AHEAD => kind::FORCED,
+            kind::AHEAD_LABELLED => kind::LABELLED,
+            _ => return,
+        };
+        self.finish(with_kind(head, settled), || ());
     }
 
     /// Sleeps until thread `owner` has ended its claim. False when the two threads need each other: infinite recursion, or,
@@ -522,14 +534,23 @@ impl Claim {
         self.thunk.head.publish_alone(with_kind(self.head, kind::FORCED));
     }
 
-    /// Publishes a result whose production was noisy.
-    pub fn publish_noisy(self, value: Value) {
-        self.publish_as(kind::NOISY, value);
+    /// Publishes a result whose production was noisy and observed this.
+    pub fn publish_noisy(self, value: Value, label: Label) {
+        self.publish_with(kind::NOISY, kind::NOISY_LABELLED, value, label);
     }
 
-    /// Publishes a result for others than the thunk's own instance.
-    pub fn publish_ahead(self, value: Value) {
-        self.publish_as(kind::AHEAD, value);
+    /// Publishes a result for others than the thunk's own instance, and what its production observed.
+    pub fn publish_ahead(self, value: Value, label: Label) {
+        self.publish_with(kind::AHEAD, kind::AHEAD_LABELLED, value, label);
+    }
+
+    /// Publishes a result of an instance's thunk as the one kind without a label, as the other with one.
+    fn publish_with(self, plain: u8, labelled: u8, value: Value, label: Label) {
+        if label == 0 {
+            return self.publish_as(plain, value);
+        }
+        debug_assert!(value.is_whnf() && header_stamp(self.head) != 0);
+        self.thunk.finish(with_kind(self.head, labelled), || self.thunk.slot(0).set(beside::put(value, label)));
     }
 
     #[inline]
@@ -539,13 +560,13 @@ impl Claim {
     }
 
     /// Publishes a result whose production observed something.
-    ///
-    /// # Panics
-    /// When the thunk belongs to an instance: its header has no room for a label.
     #[inline]
     pub fn publish_labelled(self, value: Value, label: Label) {
         debug_assert!(value.is_whnf());
-        assert!(header_stamp(self.head) == 0, "labels are kept outside instances only");
+        if header_stamp(self.head) != 0 {
+            // Its header has no room for a label.
+            return self.publish_with(kind::FORCED, kind::LABELLED, value, label);
+        }
         self.thunk.finish(header(kind::LABELLED, 0, u64::from(label)), || self.thunk.slot(0).set(value));
     }
 
@@ -555,9 +576,10 @@ impl Claim {
         let error: &'static Error = Box::leak(error);
         let word = Value(std::ptr::from_ref(error).expose_provenance() as u64);
         // The code of a thunk of an instance is needed for others; one outside all instances needs it no more.
-        let head = match header_stamp(self.head) {
-            0 => header(kind::FAILED, 0, u64::from(label)),
-            _ => with_kind(self.head, kind::FAILED),
+        let (head, word) = match (header_stamp(self.head), label) {
+            (0, _) => (header(kind::FAILED, 0, u64::from(label)), word),
+            (_, 0) => (with_kind(self.head, kind::FAILED), word),
+            _ => (with_kind(self.head, kind::FAILED_LABELLED), beside::put(word, label)),
         };
         self.thunk.finish(head, || self.thunk.slot(0).set(word));
     }
