@@ -54,7 +54,7 @@ struct Candidate {
 /// Removes what has outlived its time, then the oldest until at most `target` bytes are left, then what nothing names.
 pub(crate) fn collect(environment: &Environment, target: u64, now: i64) -> Result<Collected, heed::Error> {
     let before = size(environment)?;
-    let mut txn = environment.env.write_txn()?;
+    let (mut txn, unchanged) = environment.begin()?;
     let tables = environment.tables();
     let mut candidates = Vec::new();
     let mut doomed: Vec<(usize, Vec<u8>)> = Vec::new();
@@ -92,7 +92,7 @@ pub(crate) fn collect(environment: &Environment, target: u64, now: i64) -> Resul
     for (table, key) in &parts {
         tables[*table].delete(&mut txn, key)?;
     }
-    txn.commit()?;
+    environment.commit(txn, unchanged)?;
     collected.after = size(environment)?;
     Ok(collected)
 }

@@ -10,10 +10,11 @@
 //! system, and readers that died are cleared here.
 #![allow(unsafe_code, clippy::disallowed_methods)] // LMDB is opened here; this directory is the cache's own.
 
-use crate::{pages, walked};
+use crate::walked::{self, Unchanged, Whole};
+use crate::pages;
 use firn_memo::kept::record::FORMAT;
 use heed::types::Bytes;
-use heed::{Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, RwTxn, WithoutTls};
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -56,10 +57,12 @@ pub(crate) struct Environment {
     pub blobs: Table,
     pub stamps: Table,
     pub uses: Table,
+    whole: Whole,
 }
 
 /// Names of the tables that hold sealed things, in the order of [`Environment::tables`].
 pub(crate) const TABLES: [&str; 5] = ["records", "observations", "blobs", "stamps", "uses"];
+const DATA: &str = "data.mdb";
 const ABOUT: &str = "about";
 const FORMAT_KEY: &[u8] = b"format";
 
@@ -73,6 +76,29 @@ impl Environment {
     /// The tables, in the order of [`TABLES`].
     pub fn tables(&self) -> [Table; 5] {
         [self.records, self.observations, self.blobs, self.stamps, self.uses]
+    }
+
+    /// Begins to write. The second part is for [`Environment::commit`].
+    pub fn begin(&self) -> Result<(RwTxn<'_>, Unchanged), heed::Error> {
+        let txn = self.env.write_txn()?;
+        let unchanged = self.whole.is_unchanged(&self.data());
+        Ok((txn, unchanged))
+    }
+
+    /// Ends what [`Environment::begin`] began.
+    pub fn commit(&self, txn: RwTxn<'_>, unchanged: Unchanged) -> Result<(), heed::Error> {
+        txn.commit()?;
+        self.whole.written(&self.data(), unchanged);
+        Ok(())
+    }
+
+    /// Notes that nobody need walk the database, if that is so.
+    pub fn note_whole(&self) {
+        self.whole.note(self.env.path());
+    }
+
+    fn data(&self) -> PathBuf {
+        self.env.path().join(DATA)
     }
 
     /// Opens the database in a directory, which is made if need be. The second part says what was salvaged if it was damaged.
@@ -101,7 +127,7 @@ pub struct Salvaged {
 
 fn open_whole(dir: &Path, limit: u64) -> Result<Environment, Unusable> {
     lay_out_locks(dir)?;
-    let data = dir.join("data.mdb");
+    let data = dir.join(DATA);
     let damaged = |damage: pages::Damage| Unusable::Damaged(dir.to_owned(), damage.0);
     // As it is before anything of it is read: what is written meanwhile makes it another.
     let state = walked::state(&data);
@@ -156,7 +182,9 @@ fn open_whole(dir: &Path, limit: u64) -> Result<Environment, Unusable> {
         (Some(format), _) if format != [FORMAT] => return Err(Unusable::Foreign(dir.to_owned())),
         _ => create(&env).map_err(database)?,
     };
-    Ok(Environment { env, records, observations, blobs, stamps, uses })
+    // One that was just made is as whole as one that was walked.
+    let whole = Whole::of(if length > 0 { state } else { walked::state(&data) });
+    Ok(Environment { env, records, observations, blobs, stamps, uses, whole })
 }
 
 fn create(env: &Env<WithoutTls>) -> Result<[Table; 5], heed::Error> {
@@ -186,7 +214,7 @@ fn lay_out_locks(dir: &Path) -> Result<(), Unusable> {
 
 /// Renames a damaged file; the file, to salvage from. Processes that have it open keep using it undisturbed.
 fn put_aside(dir: &Path) -> Result<Option<File>, Unusable> {
-    let (data, aside) = (dir.join("data.mdb"), dir.join("damaged.mdb"));
+    let (data, aside) = (dir.join(DATA), dir.join("damaged.mdb"));
     match std::fs::rename(&data, &aside) {
         Ok(()) => {}
         // Another process was quicker.

@@ -97,6 +97,7 @@ fn write_all(environment: &Environment, limit: u64, received: &Receiver<Order>) 
             collect::collect(environment, limit / 4 * 3, now)?;
         }
     }
+    environment.note_whole();
     Ok(())
 }
 
@@ -112,7 +113,7 @@ fn gathered(first: Batch, received: &Receiver<Order>) -> Vec<Batch> {
 }
 
 fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error> {
-    let mut txn = environment.env.write_txn()?;
+    let (mut txn, unchanged) = environment.begin()?;
     let tables = environment.tables();
     let mut changed = false;
     for batch in batches {
@@ -151,7 +152,7 @@ fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error
             }
         }
     }
-    if changed { txn.commit() } else { Ok(()) }
+    if changed { environment.commit(txn, unchanged) } else { Ok(()) }
 }
 
 /// The question, then what tells its answers apart: equal answers that rest on the same are one.

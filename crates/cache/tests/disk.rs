@@ -93,6 +93,26 @@ fn what_was_written_is_there_in_the_next_process() {
 }
 
 #[test]
+fn what_a_process_wrote_alone_need_not_be_walked() {
+    let dir = tempfile::tempdir().unwrap();
+    let walked = || std::fs::read(dir.path().join("walked")).unwrap_or_default();
+    fill(&Disk::open(dir.path(), LIMIT).unwrap(), 0..20);
+    let noted = walked();
+    assert!(!noted.is_empty());
+    assert_eq!(right(&Disk::open(dir.path(), LIMIT).unwrap(), 0..20), 20);
+    assert_eq!(walked(), noted, "nothing is walked that was noted");
+    // Somebody else touches it while it is open.
+    let disk = Disk::open(dir.path(), LIMIT).unwrap();
+    let data = std::fs::File::options().write(true).open(dir.path().join("data.mdb")).unwrap();
+    data.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    fill(&disk, 20..40);
+    drop(disk);
+    assert_eq!(walked(), noted, "what others changed is not noted");
+    assert_eq!(right(&Disk::open(dir.path(), LIMIT).unwrap(), 0..40), 40);
+    assert_ne!(walked(), noted, "it was walked");
+}
+
+#[test]
 fn a_question_keeps_its_last_answers() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Disk::open(dir.path(), LIMIT).unwrap();

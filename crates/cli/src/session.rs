@@ -127,8 +127,12 @@ impl Session {
             Some(fence) => fence.clone(),
             None => host.clone(),
         };
+        let labels = memory.is_some() && !once;
+        if labels && resolved.eval.memo == firn_memo::Mode::Run {
+            resolved.eval.memo = firn_memo::Mode::Sparing;
+        }
         let mut shared = Shared::new(resolved.eval.clone(), seen);
-        shared.labels = memory.is_some() && !once;
+        shared.labels = labels;
         let (sink, said) = (log.clone(), beyond.clone());
         shared.log = Mutex::new(Box::new(move |text| {
             said.store(true, Ordering::Relaxed);

@@ -105,7 +105,7 @@ fn a_profile_evaluates_what_memory_knows_and_tells_what_it_would_have_saved() {
     assert!(told.contains("0 of 1 answers") && told.contains("a: not asked before"), "{told}");
     let told = profiled();
     assert!(told.contains("1 of 1 answers"), "{told}");
-    assert!(told.lines().any(|line| line.contains(" 1973 ") && line.contains("fib /")), "known, and evaluated: {told}");
+    assert!(told.lines().any(|line| line.contains("fib /")), "known, and evaluated: {told}");
     // Neither is anything else measured that was not evaluated.
     let stats = [&memory[..], &[("FIRN_MEMO", "disk"), ("NIX_SHOW_STATS", "1"), ("NIX_COUNT_CALLS", "1"), ("NIX_SHOW_STATS_PATH", "stats.json")]].concat();
     scratch.run(&stats, &eval);

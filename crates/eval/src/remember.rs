@@ -58,6 +58,7 @@ impl Machine {
                 Ok(fresh)
             }
             Some(value) => Ok(value),
+            None if memo.waits(&key) => self.enter_plain(closure, lambda, locals, pos),
             None => self.enter_new(key, closure, locals, pos),
         }
     }
@@ -181,7 +182,7 @@ impl Machine {
         }
         let known = memo.closed.get(body);
         if let Some((value, steps)) = known
-            && memo.mode == Mode::Run
+            && memo.mode != Mode::Shadow
         {
             firn_memo::Stats::bump(&memo.stats.closed_hits);
             memo.stats.steps_saved.fetch_add(steps, Ordering::Relaxed);

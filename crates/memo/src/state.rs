@@ -17,6 +17,9 @@ pub enum Mode {
     Off,
     /// Calls within the evaluation.
     Run,
+    /// As `Run`, from the second of equal calls on: what is remembered takes memory, and of a large program that asks many
+    /// questions hardly anything recurs.
+    Sparing,
     /// As `Run`, but every answer is compared with a fresh evaluation, which is the one that counts.
     Shadow,
 }
@@ -39,6 +42,8 @@ pub struct Memo {
     /// Who profits.
     pub profits: Profits,
     identified: Identified,
+    /// Hashes of calls that were made once.
+    once: Mutex<FxHashSet<u64>>,
     alone: Mutex<FxHashSet<u64>>,
     /// Answers from memory and what a fresh evaluation gave, to be compared.
     pub shadows: Mutex<Vec<(Value, Value, Option<Symbol>)>>,
@@ -59,6 +64,9 @@ const REFUSED: u8 = 6;
 const TRIALS: u8 = 2;
 /// Steps that make a call expensive: taking its key is nothing beside it.
 static EXPENSIVE: AtomicU64 = AtomicU64::new(512);
+
+/// So many calls are known to have been made once.
+const MOST_ONCE: usize = 1 << 17;
 
 /// Per cent of the time waited for memory from which nothing more is remembered, and below which things are again.
 const PRESSED: f64 = 10.0;
@@ -113,6 +121,19 @@ impl Memo {
         } else {
             code.marks.count(1);
         }
+    }
+
+    /// Whether the call is the first of its kind, and none is remembered the first time.
+    pub fn waits(&self, key: &Key) -> bool {
+        // For tests: where every call is expensive none waits.
+        if self.mode != Mode::Sparing || is_expensive(0) {
+            return false;
+        }
+        let mut once = self.once.lock().unwrap_or_else(|e| e.into_inner());
+        if once.len() >= MOST_ONCE {
+            once.clear();
+        }
+        once.insert(key.hash)
     }
 
     /// Remembers a call.

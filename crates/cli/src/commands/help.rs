@@ -44,9 +44,9 @@ Flags of every command:
   --no-NAME, --extra-NAME       switches and --extra-NAME for lists
   --cores N                   evaluate on N threads (eval, instantiate); 0 is as many as there are processors
   --impure                    allow what pure evaluation refuses
-  --memo MODE                 what to remember: off (nothing), run (this run), disk (earlier runs; the default of
-                                eval and instantiate), shared (earlier runs, here and on other machines) or shadow
-                                (evaluate beside what is remembered and compare); also FIRN_MEMO
+  --memo MODE                 what to remember: off (nothing), run (this run), disk (that and earlier runs; the
+                                default of eval, instantiate and jobs), shared (that and other machines)
+                                or shadow (evaluate beside what is remembered and compare); also FIRN_MEMO
   --remote URL                share what is remembered with this remote (file:, http:, s3:, redis:); may be repeated;
                                 also FIRN_REMOTE, and remotes in firn.conf (firn help cache)
   --show-trace                show the whole trace of an error

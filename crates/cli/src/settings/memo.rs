@@ -17,9 +17,9 @@ pub enum MemoMode {
     Off,
     /// What happened in this run.
     Run,
-    /// Answers of earlier runs. The default of commands that ask one question: remembering costs those next to nothing.
+    /// What happened in this run and answers of earlier ones: the default of `eval`, `instantiate` and `jobs`.
     Disk,
-    /// Answers of earlier runs, here and on other machines.
+    /// The same, and answers of other machines.
     Shared,
     /// As within a run and on disk, but everything remembered is evaluated as well and compared.
     Shadow,
@@ -88,7 +88,7 @@ pub(super) fn resolve(host: &dyn Host, flags: &Flags) -> Result<Memo, Failure> {
         // Who names a remote on the command line means to use it.
         None if !flags.remotes.is_empty() => MemoMode::Shared,
         None if flags.profile.is_some() => MemoMode::Off,
-        None if flags.keeps_answers && flags.asks_once && has_place(host) => MemoMode::Disk,
+        None if flags.keeps_answers && has_place(host) => MemoMode::Disk,
         None => MemoMode::Off,
         Some(b"off") => MemoMode::Off,
         Some(b"run") => MemoMode::Run,

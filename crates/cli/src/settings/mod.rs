@@ -84,8 +84,10 @@ pub fn resolve(host: &dyn Host, flags: &Flags, pure: bool, warn: &dyn Fn(&[u8]))
     let mut memo = memo::resolve(host, flags)?;
     let (profile, traces) = (profile(&config)?, config.flag("trace-function-calls").unwrap_or(false));
     // Calls that are not made are neither counted nor told.
-    memo.keeps_answers &= profile.is_none() && !traces && !crate::session::counts_calls(host);
-    eval.memo = if flags.without_memo || traces { firn_memo::Mode::Off } else { memo.mode.within_a_run() };
+    let measured = profile.is_some() || crate::session::counts_calls(host);
+    memo.keeps_answers &= !measured && !traces;
+    let plain = flags.without_memo || traces || measured && memo.mode != MemoMode::Run;
+    eval.memo = if plain { firn_memo::Mode::Off } else { memo.mode.within_a_run() };
     Ok(Resolved {
         eval,
         search,

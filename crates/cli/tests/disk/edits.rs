@@ -147,7 +147,7 @@ impl Edit {
                 // The same code, elsewhere in its file.
                 let name = *random.pick(&["default.nix", EXPRESSIONS[0], EXPRESSIONS[1], EXPRESSIONS[2], EXPRESSIONS[3], FUNCTION]);
                 match std::fs::read_to_string(project.root.join(name)) {
-                    Ok(text) => Edit::Write(name.to_owned(), program::rewritten(random, &text)),
+                    Ok(text) => Edit::Write(name.to_owned(), rewritten(random, &text)),
                     Err(_) => Edit::Nothing,
                 }
             }
@@ -163,4 +163,10 @@ fn program(random: &mut Random) -> String {
     let (calls, c, d) = (program::calls(random, &["s", "arg"]), program::given_by_a_call(random), program::given_by_a_call(random));
     let scope = format!("let\n  s = import ./e0.nix;\n{calls}in");
     format!("{{ arg ? \"\" }}: {scope} {{ r = {{ a = {a} + s + {c} + {d}; b = {b} + arg + {c}; }}; }}\n")
+}
+
+/// The same code with other blanks and comments.
+fn rewritten(random: &mut Random, text: &str) -> String {
+    let before = *random.pick(&["", "\n", "# a comment\n", "/* two\n   lines */ ", "  "]);
+    format!("{before}{}{}", text.trim_start().trim_start_matches("# a comment\n"), random.pick(&["", " # at the end\n", "\n\n"]))
 }

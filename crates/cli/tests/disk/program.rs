@@ -96,12 +96,6 @@ pub fn given_by_a_call(random: &mut Random) -> String {
     }
 }
 
-/// The same code with other blanks and comments.
-pub fn rewritten(random: &mut Random, text: &str) -> String {
-    let before = *random.pick(&["", "\n", "# a comment\n", "/* two\n   lines */ ", "  "]);
-    format!("{before}{}{}", text.trim_start().trim_start_matches("# a comment\n"), random.pick(&["", " # at the end\n", "\n\n"]))
-}
-
 /// The content of a data file.
 pub fn data(random: &mut Random) -> String {
     ["a\n", "b\n", "c\n", "longer text\n"][random.below(4)].to_owned()
