@@ -198,7 +198,7 @@ fn add_made(
     let path =
         machine.store_dir().make_fixed_output_path(addition.name, &address, others).map_err(|e| store_error(&e))?;
     let backend = &store::store(machine).backend;
-    backend.add_text(&path, text.into(), references, addition.method).map_err(|e| store_error(&e))?;
+    backend.add_text(&path, text.to_vec().into(), references, addition.method).map_err(|e| store_error(&e))?;
     store::allow(machine, &path)?;
     Ok(path)
 }

@@ -44,7 +44,7 @@ pub use restricted::Restricted;
 pub use search::{DefaultPaths, EntrySource, Found, LocalOnly, PseudoUrl, SearchEntry, SearchPath, tarball_url};
 pub use snapshot::{MemoryHost, RealHost, Snapshot};
 pub use store::{
-    EvalOnly, Kind as StoreKind, Log as StoreLog, Missing, Places, RecordedStore, Source, SourceError, Store, StoreReference, StoreSettings, StoreView,
+    EvalOnly, Kind as StoreKind, Log as StoreLog, Missing, Places, RecordedStore, Source, SourceError, Store, StoreReference, StoreSettings, StoreView, Text,
     open as open_store,
 };
 pub use world::{Home, ListFault, ReadFault, World};

@@ -12,15 +12,17 @@ mod open;
 mod recorded;
 mod reference;
 mod roots;
+mod texts;
 mod view;
 
 pub use open::{Log, StoreSettings, open};
 pub use recorded::RecordedStore;
 pub use reference::{Kind, Places, StoreReference};
+pub use texts::Text;
 pub use view::StoreView;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use firn_store::content_address::Method;
 use firn_store::context::Built;
@@ -30,6 +32,7 @@ use firn_store::store_dir::StoreDir;
 use firn_store::{Error, ErrorKind, Result};
 
 use crate::{AbsPath, Host, HostError, archive};
+use texts::{Place, Texts};
 
 /// A tree on disk that becomes a store object.
 #[derive(Clone, Debug)]
@@ -101,7 +104,7 @@ pub trait Store: Send + Sync {
     fn add_text(
         &self,
         path: &StorePath,
-        contents: Arc<[u8]>,
+        contents: Text,
         references: Arc<[StorePath]>,
         method: Method,
     ) -> Result<()>;
@@ -155,12 +158,17 @@ pub struct EvalOnly {
     real: StoreDir,
     dir: StoreDir,
     host: Arc<dyn Host>,
-    made: Mutex<HashMap<StorePath, Made>>,
+    made: Mutex<AllMade>,
 }
 
-#[derive(Clone)]
+#[derive(Default)]
+struct AllMade {
+    objects: HashMap<StorePath, Made>,
+    texts: Texts,
+}
+
 struct Made {
-    text: Option<Arc<[u8]>>,
+    text: Option<Place>,
     references: Arc<[StorePath]>,
 }
 
@@ -176,18 +184,19 @@ impl EvalOnly {
         Ok(EvalOnly { real, dir: places.dir.clone(), host, made: Mutex::default() })
     }
 
-    fn find(&self, path: &StorePath) -> Option<Made> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+    fn made(&self) -> MutexGuard<'_, AllMade> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn remember(&self, path: &StorePath, made: Made) {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).entry(path.clone()).or_insert(made);
+    fn remember(&self, path: &StorePath, text: Option<&Text>, references: Arc<[StorePath]>) {
+        let AllMade { objects, texts } = &mut *self.made();
+        objects.entry(path.clone()).or_insert_with(|| Made { text: text.map(|text| texts.keep(text)), references });
     }
 }
 
 impl Store for EvalOnly {
     fn is_valid(&self, path: &StorePath) -> Result<bool> {
-        if self.find(path).is_some() {
+        if self.made().objects.contains_key(path) {
             return Ok(true);
         }
         let fail = |error: HostError| Error::new(ErrorKind::Other, &[&error.to_bytes()]);
@@ -196,11 +205,12 @@ impl Store for EvalOnly {
     }
 
     fn references(&self, path: &StorePath) -> Result<Option<Arc<[StorePath]>>> {
-        Ok(self.find(path).map(|made| made.references))
+        Ok(self.made().objects.get(path).map(|made| made.references.clone()))
     }
 
     fn text(&self, path: &StorePath) -> Option<Arc<[u8]>> {
-        self.find(path)?.text
+        let made = self.made();
+        made.objects.get(path)?.text.map(|place| made.texts.get(place))
     }
 
     fn read(&self, path: &StorePath) -> Result<Option<Arc<[u8]>>> {
@@ -216,13 +226,13 @@ impl Store for EvalOnly {
         }
     }
 
-    fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>, _: Method) -> Result<()> {
-        self.remember(path, Made { text: Some(contents), references });
+    fn add_text(&self, path: &StorePath, contents: Text, references: Arc<[StorePath]>, _: Method) -> Result<()> {
+        self.remember(path, Some(&contents), references);
         Ok(())
     }
 
     fn add_source(&self, path: &StorePath, source: &Source, _: &Arc<dyn Host>) -> Result<(), SourceError> {
-        self.remember(path, Made { text: None, references: source.references.clone() });
+        self.remember(path, None, source.references.clone());
         Ok(())
     }
 
@@ -255,7 +265,7 @@ mod tests {
         let made = StorePath::parse(b"1c3zdl1xvpmcqk1fdhbzj2w6y9cmclhz-made").unwrap();
         assert!(store.is_valid(&there).unwrap());
         assert!(!store.is_valid(&made).unwrap());
-        store.add_text(&made, Arc::from(&b"text"[..]), Arc::from([there.clone()]), Method::Text).unwrap();
+        store.add_text(&made, Text::from(&b"text"[..]), Arc::from([there.clone()]), Method::Text).unwrap();
         assert!(store.is_valid(&made).unwrap());
         assert_eq!(store.text(&made).as_deref(), Some(&b"text"[..]));
         assert_eq!(store.references(&made).unwrap().as_deref(), Some(&[there][..]));

@@ -207,7 +207,7 @@ fn play(manner: Manner) -> Played {
 
 fn add(store: &dyn Store, name: &str, text: &[u8]) -> StorePath {
     let path = StoreDir::default().make_text_path(name.as_bytes(), &sha256(text), &[]).unwrap();
-    store.add_text(&path, text.into(), Arc::from([]), Method::Text).unwrap();
+    store.add_text(&path, text.to_vec().into(), Arc::from([]), Method::Text).unwrap();
     path
 }
 
@@ -245,7 +245,7 @@ fn a_daemon_that_refuses_a_stream_fails_everyone_who_waits() {
     for index in 0..64 {
         let text = vec![b'x'; 100_000];
         let path = StoreDir::default().make_text_path(format!("t{index}").as_bytes(), &sha256(&text), &[]).unwrap();
-        if played.store.add_text(&path, text.into(), Arc::from([]), Method::Text).is_err() {
+        if played.store.add_text(&path, text.to_vec().into(), Arc::from([]), Method::Text).is_err() {
             break;
         }
     }

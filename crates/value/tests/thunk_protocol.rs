@@ -236,6 +236,6 @@ fn two_who_give_way_leave_the_answer_to_the_third() {
             beside(&house, 13, |house, me| chain(house, me, &[2, 0, 1, 2])),
         ];
         assert_eq!(chain(&house, 1, &[0, 1, 2, 0]), End::Failed);
-        helpers.map(|helper| assert!(matches!(helper.join().unwrap(), End::Interrupted | End::Failed)));
+        let _ = helpers.map(|helper| assert!(matches!(helper.join().unwrap(), End::Interrupted | End::Failed)));
     });
 }

@@ -16,7 +16,7 @@ use firn_store::path::StorePath;
 use firn_store::{Error, ErrorKind, Result};
 
 use super::local::refused;
-use super::{Missing, Source, SourceError, Store};
+use super::{Missing, Source, SourceError, Store, Text};
 use crate::{AbsPath, Host};
 
 /// The most additions written together: as many locks are held at once.
@@ -33,6 +33,14 @@ pub(super) enum Content {
     Text(Arc<[u8]>, Method),
     /// A tree that the host reads.
     Tree(Source, Arc<dyn Host>),
+}
+
+/// The bytes, for the thread that writes.
+fn shared(text: Text) -> Arc<[u8]> {
+    match text {
+        Text::Lasting(bytes) => bytes.into(),
+        Text::Own(bytes) => bytes.into(),
+    }
 }
 
 /// An object to be written.
@@ -254,11 +262,11 @@ impl Store for Behind {
     fn add_text(
         &self,
         path: &StorePath,
-        contents: Arc<[u8]>,
+        contents: Text,
         references: Arc<[StorePath]>,
         method: Method,
     ) -> Result<()> {
-        self.add(Item { path: path.clone(), references, content: Content::Text(contents, method) })
+        self.add(Item { path: path.clone(), references, content: Content::Text(shared(contents), method) })
     }
 
     fn add_source(&self, path: &StorePath, source: &Source, host: &Arc<dyn Host>) -> Result<(), SourceError> {

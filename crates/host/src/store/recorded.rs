@@ -14,7 +14,7 @@ use firn_store::path::StorePath;
 use firn_store::store_dir::StoreDir;
 use firn_store::Result;
 
-use super::{Missing, Source, SourceError, Store};
+use super::{Missing, Source, SourceError, Store, Text};
 use crate::digest::{Digest, Fold};
 use crate::{AbsPath, Durability, Host, Observation, Question, Sink};
 
@@ -105,7 +105,7 @@ impl Store for RecordedStore {
         answer
     }
 
-    fn add_text(&self, path: &StorePath, contents: Arc<[u8]>, references: Arc<[StorePath]>, method: Method) -> Result<()> {
+    fn add_text(&self, path: &StorePath, contents: Text, references: Arc<[StorePath]>, method: Method) -> Result<()> {
         self.make(path);
         self.store.add_text(path, contents, references, method)
     }
