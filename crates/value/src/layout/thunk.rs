@@ -117,9 +117,21 @@ impl Thunk {
         Thunk::capture_slowly(body, frame)
     }
 
-    #[cold]
     #[inline(never)]
     fn capture_slowly(body: &'static Body, frame: Activation<'_>) -> Value {
+        let stamp = heap::stamp();
+        if stamp != 0
+            && let Some(object) = heap::alloc_at_hand(2 + body.captures.len())
+        {
+            let head = header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64) | stamp;
+            // SAFETY: the allocation holds the header, the slot for the result and one for each capture (invariants 1, 6).
+            unsafe {
+                object.write(head);
+                object.add(1).write(head);
+                frame.copy(body.captures, object.add(2));
+            }
+            return Value::from_ptr(object, tag::THUNK);
+        }
         let thunk = Thunk::suspend(body);
         for (slot, &var) in thunk.slots_of(body).iter().zip(body.captures) {
             slot.set(frame.get(var));
