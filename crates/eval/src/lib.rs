@@ -15,6 +15,7 @@ mod cycle;
 mod context;
 mod equality;
 mod errors;
+mod dispatch;
 mod eval;
 mod expect;
 mod force;

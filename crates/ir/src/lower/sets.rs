@@ -178,7 +178,8 @@ impl<L: Literals> Lowering<'_, L> {
             return Ok(Expr::Const(self.literals.attrs(shape, &self.values)));
         }
         let (from, values) = (keep_all(from), self.collected(first));
-        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: None, dynamic, pos: set.pos })))
+        let plain = from.is_empty() && dynamic.is_empty();
+        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: None, dynamic, plain, pos: set.pos })))
     }
 
     fn rec_attrs(
@@ -196,7 +197,7 @@ impl<L: Literals> Lowering<'_, L> {
         self.scopes.unbind(defs.len());
         let rec = Some(keep(Rec { first, order: keep_all(order), overrides }));
         let (from, values) = (keep_all(from), self.collected(values));
-        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec, dynamic, pos: set.pos })))
+        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec, dynamic, plain: false, pos: set.pos })))
     }
 
     fn dynamic_attrs(&mut self, set: &ast::Attrs) -> Result<&'static [DynamicAttr<L::Value>], LowerError> {
