@@ -135,10 +135,16 @@ impl<L: Literals> Lowering<'_, L> {
         let mut bindings = self.recursive_values(&set, defs, first, false)?;
         let values = self.exprs.drain(values..).enumerate();
         bindings.extend(values.map(|(i, value)| Binding { slot: first + i as u32, value }));
-        let body = self.strict(body)?;
+        let made = strictness::made_binding(&bindings);
+        made.into_iter().for_each(|i| self.scopes.watch(bindings[i].slot));
+        let body = self.strict(body);
+        let used_once = made.filter(|_| self.scopes.unwatch() == 1);
+        let body = body?;
         self.scopes.unbind(defs.len());
         self.scopes.free_from(mark);
-        let early = strictness::forced_binding(&body, &bindings, self.literals).map(|i| bindings.remove(i));
+        let early = strictness::forced_binding(&body, &bindings, self.literals)
+            .or(used_once.filter(|&i| strictness::forces(&body, bindings[i].slot, self.literals)))
+            .map(|i| bindings.remove(i));
         Ok(Expr::Let(keep(Let { bindings: keep_all(bindings), early, body })))
     }
 
