@@ -100,6 +100,9 @@ impl Machine {
         node: &'static Call<Value>,
         frame: Frame<'_>,
     ) -> Result<Value> {
+        if node.args.len() < lambda.arity() {
+            return Ok(self.partial(closure, &[], node.args, frame));
+        }
         if node.args.len() != lambda.arity() || lambda.body.locals as usize > MOST_SLOTS {
             return self.call_inexact(closure, &[], node, frame);
         }

@@ -102,7 +102,7 @@ impl Machine {
         if !node.bindings.is_empty() {
             self.bind(node.bindings, frame);
         }
-        if let Some(Binding { slot, value }) = &node.early {
+        if let Some(Binding { slot, value, .. }) = &node.early {
             frame.set(*slot, self.evaluate_early(value, frame)?);
         }
         self.eval(&node.body, frame)
@@ -214,11 +214,19 @@ impl Machine {
     /// Binds mutually visible cells: makes each, then fills in what each captures.
     #[inline(never)]
     pub(crate) fn bind(&self, bindings: &'static [Binding<Value>], frame: Frame<'_>) {
+        let mut together = false;
         for binding in bindings {
-            self.make_cell(&binding.value, binding.slot, frame);
+            if binding.alone {
+                frame.set(binding.slot, self.delay(&binding.value, frame));
+            } else {
+                self.make_cell(&binding.value, binding.slot, frame);
+                together = true;
+            }
         }
-        for binding in bindings {
-            self.fill_cell(&binding.value, binding.slot, frame);
+        if together {
+            for binding in bindings.iter().filter(|binding| !binding.alone) {
+                self.fill_cell(&binding.value, binding.slot, frame);
+            }
         }
     }
 

@@ -131,7 +131,7 @@ impl<V: Copy> Writer<'_, V> {
 
     fn bindings(&mut self, bindings: &'static [Binding<V>]) {
         self.number(bindings.len() as u64);
-        for Binding { slot, value } in bindings {
+        for Binding { slot, alone: _, value } in bindings {
             self.number(u64::from(*slot));
             self.expr(value);
         }

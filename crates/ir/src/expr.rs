@@ -293,8 +293,25 @@ pub struct HasAttr<V: 'static> {
 pub struct Binding<V: 'static> {
     /// The slot.
     pub slot: u32,
+    /// Its value names nothing that is bound with it, so that it is made at once.
+    pub alone: bool,
     /// Delayed.
     pub value: Expr<V>,
+}
+
+const _: () = assert!(size_of::<Binding<u64>>() == 24);
+
+impl<V> Binding<V> {
+    /// A binding in a scope whose slots begin at `first`.
+    pub(crate) fn new(slot: u32, value: Expr<V>, first: u32) -> Binding<V> {
+        let outside = |captures: &[Var]| captures.iter().all(|var| var.is_capture() || var.index() < first);
+        let alone = match &value {
+            Expr::Suspend(node) => outside(node.body.captures),
+            Expr::Lambda(lambda) => outside(lambda.body.captures),
+            _ => false,
+        };
+        Binding { slot, alone, value }
+    }
 }
 
 /// An attribute set literal.

@@ -59,7 +59,7 @@ impl<L: Literals> Lowering<'_, L> {
                 value => {
                     let slot = self.scopes.slots(1);
                     sources.push(Source::Bound(self.scopes.binder(slot)));
-                    bindings.push(Binding { slot, value });
+                    bindings.push(Binding { slot, alone: false, value });
                 }
             }
         }
@@ -134,7 +134,7 @@ impl<L: Literals> Lowering<'_, L> {
         let values = self.exprs.len();
         let mut bindings = self.recursive_values(&set, defs, first, false)?;
         let values = self.exprs.drain(values..).enumerate();
-        bindings.extend(values.map(|(i, value)| Binding { slot: first + i as u32, value }));
+        bindings.extend(values.map(|(i, value)| Binding::new(first + i as u32, value, first)));
         let made = strictness::made_binding(&bindings);
         made.into_iter().for_each(|i| self.scopes.watch(bindings[i].slot));
         let body = self.strict(body);
