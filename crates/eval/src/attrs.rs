@@ -11,15 +11,34 @@ use smallvec::SmallVec;
 type Entries = SmallVec<[(Symbol, Pos, Value); 16]>;
 
 impl Machine {
-    #[inline(never)]
+    /// A set.
+    #[inline]
     pub(crate) fn attrs(&self, node: &'static ir::Attrs<Value>, frame: Frame<'_>) -> Result<Value> {
+        if !node.plain {
+            return self.attrs_in_general(node, frame);
+        }
+        // PERF: a set of one attribute needs neither loop nor registers.
+        if let [only] = node.values {
+            return Ok(AttrsBuilder::of_one(node.shape, self.delay(only, frame)));
+        }
+        self.attrs_of_names(node, frame)
+    }
+
+    /// A set of nothing but names and values.
+    #[inline(never)]
+    fn attrs_of_names(&self, node: &'static ir::Attrs<Value>, frame: Frame<'_>) -> Result<Value> {
+        Ok(AttrsBuilder::of_shape(node.shape, node.values.iter().map(|v| self.delay(v, frame))))
+    }
+
+    #[inline(never)]
+    fn attrs_in_general(&self, node: &'static ir::Attrs<Value>, frame: Frame<'_>) -> Result<Value> {
         match node.rec {
             None => {
                 if !node.from.is_empty() {
                     self.bind(node.from, frame);
                 }
                 if node.dynamic.is_empty() {
-                    return Ok(AttrsBuilder::of_shape(node.shape, node.values.iter().map(|v| self.delay(v, frame))));
+                    return self.attrs_of_names(node, frame);
                 }
             }
             Some(rec) => {

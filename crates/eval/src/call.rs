@@ -13,29 +13,105 @@ use firn_value::{Attrs, Closure, Error, ErrorKind, Expr, Function, Lambda, Parti
 
 impl Machine {
     /// Evaluates a call expression.
-    #[inline(never)]
+    // PERF: whoever goes on from here does so by a jump, so that nothing is saved twice.
+    #[inline]
     pub(crate) fn eval_call(&self, node: &'static Call<Value>, frame: Frame<'_>) -> Result<Value> {
-        let function = self.eval(&node.fun, frame)?;
+        let function = match &node.fun {
+            Expr::SelectName(selection) => self.select_at_hand(selection, frame),
+            fun => self.glance(fun, frame),
+        };
+        match function {
+            Some(function) => self.call_value(function, node, frame),
+            None => self.call_evaluated(node, frame),
+        }
+    }
+
+    #[inline(never)]
+    fn call_evaluated(&self, node: &'static Call<Value>, frame: Frame<'_>) -> Result<Value> {
+        let function = self.eval_node(&node.fun, frame)?;
+        self.call_value(function, node, frame)
+    }
+
+    #[inline(always)]
+    fn call_value(&self, function: Value, node: &'static Call<Value>, frame: Frame<'_>) -> Result<Value> {
         match function.as_function() {
             Some(Function::Closure(closure)) => {
                 let lambda = closure.lambda();
-                // PERF: exactly the arguments it takes: the call that nearly every call is.
-                if node.args.len() == lambda.arity() && lambda.body.locals as usize <= MOST_SLOTS {
-                    if lambda.body.locals as usize > FEW_SLOTS {
-                        return self.call_with_many(closure, lambda, node, frame);
-                    }
-                    stack_slots!(locals, FEW_SLOTS, lambda.body.locals as usize);
-                    self.pass_arguments(lambda, node.args, locals, frame)?;
-                    return self.enter(closure, lambda, locals, node.pos);
+                match (node.args.len(), lambda.few) {
+                    (1, 1) => self.call_few::<1>(closure, lambda, node, frame),
+                    (2, 2) => self.call_few::<2>(closure, lambda, node, frame),
+                    (3, 3) => self.call_few::<3>(closure, lambda, node, frame),
+                    _ => self.call_otherwise(closure, lambda, node, frame),
                 }
-                self.call_inexact(function, closure, &[], node, frame)
             }
             Some(Function::Primop(primop)) if node.args.len() >= primop.arity as usize => {
                 self.call_primop_expr(primop, node, frame)
             }
-            Some(Function::Partial(partial)) => self.call_partial_expr(function, partial, node, frame),
+            Some(Function::Partial(partial)) => self.call_partial_expr(partial, node, frame),
             _ => self.call_delayed(function, node.args, node.pos, frame),
         }
+    }
+
+    /// The call that nearly every call is: of a function that needs few slots with exactly its `N` arguments.
+    #[inline(never)]
+    fn call_few<const N: usize>(
+        &self,
+        closure: Closure,
+        lambda: &'static Lambda,
+        node: &'static Call<Value>,
+        frame: Frame<'_>,
+    ) -> Result<Value> {
+        let room = [const { Slot::new() }; FEW_SLOTS];
+        let inside = Frame::of_few(closure, lambda, &room);
+        let args: &'static [Expr; N] = node.args.try_into().expect("so many arguments");
+        let strict = &lambda.strict;
+        if N > 1 && !strict.in_order {
+            self.pass_out_of_order(lambda, 0, args, &room[..N], frame)?;
+            return self.enter_few(closure, lambda, &room, inside, node.pos);
+        }
+        let mut mask = self.pass_in_order(&args[0], &room[0], strict.mask, N > 1, frame)?;
+        if N > 1 {
+            mask = self.pass_in_order(&args[1], &room[1], mask, N > 2, frame)?;
+        }
+        if N > 2 {
+            self.pass_in_order(&args[2], &room[2], mask, false, frame)?;
+        }
+        self.enter_few(closure, lambda, &room, inside, node.pos)
+    }
+
+    /// Puts an argument into its slot, evaluated if the mask's first bit says so. The mask for the next one, if there is one.
+    #[inline(always)]
+    fn pass_in_order(&self, arg: &'static Expr, slot: &Slot, mask: u64, more: bool, frame: Frame<'_>) -> Result<u64> {
+        if mask & 1 == 0 {
+            slot.set(self.delay(arg, frame));
+            return Ok(mask >> 1);
+        }
+        let cell = self.evaluate_early(arg, frame)?;
+        slot.set(cell);
+        Ok(if more && has_failed(cell) { 0 } else { mask >> 1 })
+    }
+
+    /// A call of a closure with any number of arguments.
+    #[inline(never)]
+    fn call_otherwise(
+        &self,
+        closure: Closure,
+        lambda: &'static Lambda,
+        node: &'static Call<Value>,
+        frame: Frame<'_>,
+    ) -> Result<Value> {
+        if node.args.len() < lambda.arity() {
+            return Ok(self.partial(closure, &[], node.args, frame));
+        }
+        if node.args.len() != lambda.arity() || lambda.body.locals as usize > MOST_SLOTS {
+            return self.call_inexact(closure, &[], node, frame);
+        }
+        if lambda.body.locals as usize > FEW_SLOTS {
+            return self.call_with_many(closure, lambda, node, frame);
+        }
+        stack_slots!(locals, FEW_SLOTS, lambda.body.locals as usize);
+        self.pass_arguments(lambda, node.args, locals, frame)?;
+        self.enter(closure, lambda, locals, node.pos)
     }
 
     /// A call of exactly the arguments of a function with more than a few slots.
@@ -52,20 +128,26 @@ impl Machine {
         self.enter(closure, lambda, locals, node.pos)
     }
 
+    /// A call of what has got some arguments.
     #[inline(never)]
-    fn call_partial_expr(
-        &self,
-        function: Value,
-        partial: PartialApp,
-        node: &'static Call<Value>,
-        frame: Frame<'_>,
-    ) -> Result<Value> {
-        match partial.function().as_function() {
-            Some(Function::Closure(closure)) => {
-                self.call_inexact(partial.function(), closure, partial.args(), node, frame)
+    fn call_partial_expr(&self, partial: PartialApp, node: &'static Call<Value>, frame: Frame<'_>) -> Result<Value> {
+        let Some(Function::Closure(closure)) = partial.function().as_function() else {
+            return self.call_delayed(partial.value(), node.args, node.pos, frame);
+        };
+        let (lambda, given) = (closure.lambda(), partial.args());
+        // PERF: the rest of its arguments, none of which it forces first.
+        if usize::from(lambda.few) == given.len() + node.args.len() && lambda.strict.mask >> given.len() == 0 {
+            let room = [const { Slot::new() }; FEW_SLOTS];
+            let inside = Frame::of_few(closure, lambda, &room);
+            for (slot, arg) in room.iter().zip(given) {
+                slot.set(arg.get());
             }
-            _ => self.call_delayed(function, node.args, node.pos, frame),
+            for (slot, arg) in room[given.len()..].iter().zip(node.args) {
+                slot.set(self.delay(arg, frame));
+            }
+            return self.enter_few(closure, lambda, &room, inside, node.pos);
         }
+        self.call_inexact(closure, given, node, frame)
     }
 
     /// Applies a function to arguments that are all delayed.
@@ -82,7 +164,6 @@ impl Machine {
     #[inline(never)]
     fn call_inexact(
         &self,
-        function: Value,
         closure: Closure,
         given: &[Slot],
         node: &'static Call<Value>,
@@ -90,19 +171,23 @@ impl Machine {
     ) -> Result<Value> {
         let lambda = closure.lambda();
         if node.args.len() + given.len() < lambda.arity() {
-            return Ok(self.partial(function, given, node.args, frame));
+            return Ok(self.partial(closure, given, node.args, frame));
         }
-        if lambda.body.locals as usize > MOST_SLOTS {
+        if lambda.body.locals as usize > FEW_SLOTS {
             return self.call_large(closure, given, node, frame);
         }
-        stack_slots!(locals, MOST_SLOTS, lambda.body.locals as usize);
+        stack_slots!(locals, FEW_SLOTS, lambda.body.locals as usize);
         self.call_in(closure, given, node, locals, frame)
     }
 
     #[inline(never)]
     fn call_large(&self, closure: Closure, given: &[Slot], node: &'static Call<Value>, frame: Frame<'_>) -> Result<Value> {
-        let locals = heap_slots(closure.lambda().body.locals as usize);
-        self.call_in(closure, given, node, &locals, frame)
+        let count = closure.lambda().body.locals as usize;
+        if count > MOST_SLOTS {
+            return self.call_in(closure, given, node, &heap_slots(count), frame);
+        }
+        stack_slots!(locals, MOST_SLOTS, count);
+        self.call_in(closure, given, node, locals, frame)
     }
 
     /// Calls a closure with all its arguments in these slots.
@@ -133,9 +218,9 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn partial(&self, function: Value, given: &[Slot], args: &'static [Expr], frame: Frame<'_>) -> Value {
+    fn partial(&self, closure: Closure, given: &[Slot], args: &'static [Expr], frame: Frame<'_>) -> Value {
         let done = given.len();
-        PartialApp::of(function, done + args.len(), |i| {
+        PartialApp::of(closure.value(), done + args.len(), |i| {
             if i < done { given[i].get() } else { self.delay(&args[i - done], frame) }
         })
     }
@@ -150,24 +235,12 @@ impl Machine {
         frame: Frame<'_>,
     ) -> Result<()> {
         let strict = &lambda.strict;
-        // PERF: one argument has no order.
-        if let ([arg], [slot, ..]) = (args, locals) {
-            slot.set(if strict.mask & 1 != 0 { self.evaluate_early(arg, frame, &mut false)? } else { self.delay(arg, frame) });
-            return Ok(());
-        }
-        if strict.mask == 0 {
-            for (arg, slot) in args.iter().zip(locals) {
-                slot.set(self.delay(arg, frame));
-            }
-            return Ok(());
-        }
         if !strict.in_order {
             return self.pass_out_of_order(lambda, 0, args, locals, frame);
         }
-        let (mut failed, mut mask) = (false, strict.mask);
+        let mut mask = strict.mask;
         for (arg, slot) in args.iter().zip(locals) {
-            slot.set(if mask & 1 != 0 { self.evaluate_early(arg, frame, &mut failed)? } else { self.delay(arg, frame) });
-            mask = if failed { 0 } else { mask >> 1 };
+            mask = self.pass_in_order(arg, slot, mask, true, frame)?;
         }
         Ok(())
     }
@@ -182,7 +255,7 @@ impl Machine {
         locals: &[Slot],
         frame: Frame<'_>,
     ) -> Result<()> {
-        let (mut early, mut failed) = (0u64, false);
+        let mut early = 0u64;
         for &i in lambda.strict.order {
             let i = i as usize;
             if i < done {
@@ -192,9 +265,10 @@ impl Machine {
                 }
                 continue;
             }
-            locals[i].set(self.evaluate_early(&args[i - done], frame, &mut failed)?);
+            let cell = self.evaluate_early(&args[i - done], frame)?;
+            locals[i].set(cell);
             early |= 1 << i;
-            if failed {
+            if has_failed(cell) {
                 break;
             }
         }
@@ -207,39 +281,47 @@ impl Machine {
         Ok(())
     }
 
-    /// Evaluates an argument that the function forces first. An error stays in the cell and sets `failed`: the function
-    /// will not get to the arguments it forces later, so those must not be evaluated early.
-    #[inline]
-    pub(crate) fn evaluate_early(&self, arg: &'static Expr, frame: Frame<'_>, failed: &mut bool) -> Result<Value> {
+    /// Evaluates an argument that the function forces first. An error stays in the cell, which then [has failed](has_failed):
+    /// the function will not get to the arguments it forces later, so those must not be evaluated early.
+    #[inline(always)]
+    pub(crate) fn evaluate_early(&self, arg: &'static Expr, frame: Frame<'_>) -> Result<Value> {
         if let Expr::Suspend(node) = arg {
             return match self.run_now(node, frame) {
-                Ok(value) => Ok(own_cell(value)),
-                Err(error) => {
-                    *failed = true;
-                    self.keep_waiting(error).map(|error| {
-                        // The error lies in a cell that has no code to run again.
-                        self.make_noise();
-                        Thunk::failed(error)
-                    })
-                }
+                Ok(value) if !value.is_perhaps_told_apart() => Ok(value),
+                result => self.keep_early(result),
             };
         }
         let cell = self.delay(arg, frame);
-        if cell.as_thunk().is_none_or(Thunk::is_evaluated) { Ok(cell) } else { self.force_early(cell, failed) }
+        if cell.is_whnf() { Ok(cell) } else { self.force_early(cell) }
+    }
+
+    /// A cell for the result of an argument that was evaluated early.
+    #[inline(never)]
+    fn keep_early(&self, result: Result<Value>) -> Result<Value> {
+        match result {
+            Ok(value) => Ok(own_cell(value)),
+            Err(error) => self.keep_waiting(error).map(|error| {
+                // The error lies in a cell that has no code to run again.
+                self.make_noise();
+                Thunk::failed(error)
+            }),
+        }
     }
 
     /// Forces a variable's cell so that arguments keep their order; the cell remembers its own failure.
     #[inline(never)]
-    fn force_early(&self, cell: Value, failed: &mut bool) -> Result<Value> {
+    fn force_early(&self, cell: Value) -> Result<Value> {
+        if cell.as_thunk().is_none_or(Thunk::is_evaluated) {
+            return Ok(cell);
+        }
         match self.force(cell, Pos::NONE) {
             Ok(_) => Ok(cell),
-            Err(error) => {
-                *failed = true;
-                self.keep_waiting(error).map(|_| cell)
-            }
+            Err(error) => self.keep_waiting(error).map(|_| cell),
         }
     }
 
+    /// A call of a builtin with all its arguments.
+    #[inline(never)]
     fn call_primop_expr(&self, primop: &'static Primop, node: &'static Call<Value>, frame: Frame<'_>) -> Result<Value> {
         let arity = primop.arity as usize;
         let (now, rest) = node.args.split_at(arity);
@@ -247,7 +329,8 @@ impl Machine {
         let mut failed = false;
         for (i, arg) in now.iter().enumerate() {
             let early = primop.strict & 1 << i != 0 && !failed;
-            args[i] = if early { self.evaluate_early(arg, frame, &mut failed)? } else { self.delay(arg, frame) };
+            args[i] = if early { self.evaluate_early(arg, frame)? } else { self.delay(arg, frame) };
+            failed |= early && has_failed(args[i]);
         }
         let result = self.call_primop(primop, &args[..arity], node.pos)?;
         if rest.is_empty() {
@@ -335,6 +418,33 @@ impl Machine {
         self.enter_here(closure, lambda, locals, pos)
     }
 
+    /// The same for a closure with few slots.
+    #[inline(always)]
+    fn enter_few(
+        &self,
+        closure: Closure,
+        lambda: &'static Lambda,
+        room: &[Slot; FEW_SLOTS],
+        frame: Frame<'_>,
+        pos: Pos,
+    ) -> Result<Value> {
+        if lambda.marks.is_remembered() {
+            return self.enter_remembered(closure, lambda, &room[..lambda.body.locals as usize], pos);
+        }
+        let depth = self.deeper_into_function(pos)?;
+        Stats::bump(&self.stats.calls);
+        let result = if self.is_stack_low() {
+            self.enter_carefully(lambda, frame, pos)
+        } else {
+            self.eval_node(&lambda.body.expr, frame)
+        };
+        self.shallower(depth);
+        match result {
+            Err(error) if self.show_trace => Err(while_calling(error, lambda, pos)),
+            other => other,
+        }
+    }
+
     /// As `enter`, whatever is remembered.
     #[inline(never)]
     pub(crate) fn enter_plain(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
@@ -355,7 +465,7 @@ impl Machine {
                 let result = if self.is_stack_low() {
                     self.enter_carefully(lambda, frame, pos)
                 } else {
-                    self.eval(&lambda.body.expr, frame)
+                    self.eval_node(&lambda.body.expr, frame)
                 };
                 match result {
                     Err(error) if self.show_trace => Err(while_calling(error, lambda, pos)),
@@ -508,12 +618,13 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn call_closure(&self, closure: Closure, given: &[Slot], args: &[Value], pos: Pos) -> Result<Value> {
         let lambda = closure.lambda();
-        if lambda.body.locals as usize > FEW_SLOTS {
+        if lambda.few == 0 {
             return self.call_closure_large(closure, given, args, pos);
         }
-        stack_slots!(locals, FEW_SLOTS, lambda.body.locals as usize);
-        place(locals, given, args);
-        self.enter(closure, lambda, locals, pos)
+        let room = [const { Slot::new() }; FEW_SLOTS];
+        let inside = Frame::of_few(closure, lambda, &room);
+        place(&room, given, args);
+        self.enter_few(closure, lambda, &room, inside, pos)
     }
 
     #[inline(never)]
@@ -588,6 +699,12 @@ fn fill(locals: &[Slot], given: &[Slot], args: &[Value]) {
     for (slot, arg) in locals.iter().zip(given.iter().map(Slot::get).chain(args.iter().copied())) {
         slot.set(arg);
     }
+}
+
+/// Whether an argument that was evaluated early has failed; perhaps also where it has not.
+#[inline(always)]
+fn has_failed(cell: Value) -> bool {
+    cell.as_thunk().is_some_and(|thunk| !thunk.is_evaluated())
 }
 
 /// A cell for a result. NIX: functions (and NaN) are told apart by their cells, so one gets a cell of its own (M7).

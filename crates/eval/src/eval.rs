@@ -1,6 +1,6 @@
-//! `eval` and `delay`: the dispatch over code.
+//! `eval` and `delay`: code in strict and in delayed position.
 
-use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
+use crate::frame::{FEW_SLOTS, Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::{Machine, Stats};
 use firn_ir::{Assert, Binary, BinaryOp, Binding, Dynamic, Lazy, Suspend, With};
 use firn_source::Pos;
@@ -8,154 +8,115 @@ use firn_value::{AttrsBuilder, Body, Closure, Error, ErrorKind, Expr, Lambda, Li
 
 impl Machine {
     /// Evaluates code in strict position to weak head normal form.
-    // PERF: atoms inline at every operand, and `eval_node` is nothing but tail calls, so that no frame is built for
-    // the dispatch itself (fib 30: 0.19 s → see bench/).
+    // PERF: atoms inline at every operand; everything else goes by the table in `dispatch.rs`.
     #[inline(always)]
     pub(crate) fn eval(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {
+        let Some(cell) = self.cell(expr, frame) else { return self.eval_node(expr, frame) };
+        let Some(thunk) = cell.as_thunk() else { return Ok(cell) };
+        match thunk.forced() {
+            Some(value) => Ok(value),
+            None => self.force_atom(thunk, expr),
+        }
+    }
+
+    /// Forces the cell of an atom.
+    #[inline(never)]
+    fn force_atom(&self, thunk: &'static Thunk, expr: &'static Expr) -> Result<Value> {
+        let pos = if let Expr::Local(_, pos) | Expr::Capture(_, pos) = expr { *pos } else { Pos::NONE };
+        self.force_thunk(thunk, pos)
+    }
+
+    /// The cell of an atom, for fast paths.
+    #[inline(always)]
+    pub(crate) fn cell(&self, expr: &'static Expr, frame: Frame<'_>) -> Option<Value> {
         match expr {
-            Expr::Const(value) => self.force(*value, Pos::NONE),
-            Expr::Local(slot, pos) => self.force(frame.local(*slot), *pos),
-            Expr::Capture(index, pos) => self.force(frame.capture(*index), *pos),
-            _ => self.eval_node(expr, frame),
+            Expr::Const(value) => Some(*value),
+            Expr::Local(slot, _) => Some(frame.local(*slot)),
+            Expr::Capture(index, _) => Some(frame.capture(*index)),
+            _ => None,
         }
     }
 
     /// The value of an atom if it is evaluated, for fast paths: nothing is called, and what a label stands before is not seen.
     #[inline(always)]
     pub(crate) fn glance(&self, expr: &'static Expr, frame: Frame<'_>) -> Option<Value> {
-        let cell = match expr {
-            Expr::Const(value) => *value,
-            Expr::Local(slot, _) => frame.local(*slot),
-            Expr::Capture(index, _) => frame.capture(*index),
-            _ => return None,
-        };
-        match cell.as_thunk() {
-            None => Some(cell),
-            Some(thunk) => thunk.forced(),
-        }
-    }
-
-    /// Two operands that are small integers at hand.
-    #[inline(always)]
-    pub(crate) fn peek_ints(&self, node: &'static Binary<Value>, frame: Frame<'_>) -> (Option<i64>, Option<i64>) {
-        let int = |expr| self.glance(expr, frame).and_then(Value::as_small_int);
-        (int(&node.left), int(&node.right))
+        at_hand(self.cell(expr, frame)?)
     }
 
     /// A comparison whose operands are at hand and simple.
     #[inline(always)]
     pub(crate) fn quick_comparison(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Option<bool> {
-        let (a, b) = (self.glance(&node.left, frame)?, self.glance(&node.right, frame)?);
-        if let (Some(a), Some(b)) = (a.as_small_int(), b.as_small_int()) {
-            return Some(match op {
-                BinaryOp::Eq => a == b,
-                BinaryOp::NEq => a != b,
-                BinaryOp::Less => a < b,
-                BinaryOp::Greater => a > b,
-                BinaryOp::LessEq => a <= b,
-                BinaryOp::GreaterEq => a >= b,
-                _ => return None,
-            });
+        let a = self.cell(&node.left, frame)?;
+        let b = self.cell(&node.right, frame)?;
+        // PERF: most operands are numbers and no thunks.
+        if let Some((a, b)) = Value::small_ints(a, b) {
+            return compare_ints(op, a, b);
+        }
+        let (a, b) = (at_hand(a)?, at_hand(b)?);
+        if let Some((a, b)) = Value::small_ints(a, b) {
+            return compare_ints(op, a, b);
+        }
+        if !matches!(op, BinaryOp::Eq | BinaryOp::NEq) {
+            return None;
         }
         // Null and Booleans are equal to nothing but themselves.
-        let equality = matches!(op, BinaryOp::Eq | BinaryOp::NEq) && (a.is_immediate() || b.is_immediate());
-        equality.then_some((a == b) == (op == BinaryOp::Eq))
-    }
-
-    #[inline(always)]
-    fn eval_node(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {
-        match expr {
-            Expr::Const(_) | Expr::Local(..) | Expr::Capture(..) => self.eval_atom(expr, frame),
-            Expr::Dynamic(dynamic) => self.dynamic(dynamic, frame),
-            Expr::SelectName(node) => self.select_name(node, frame),
-            Expr::Select(node) => self.select(node, frame),
-            Expr::HasAttr(node) => self.has_attr(node, frame),
-            Expr::Attrs(node) => self.attrs(node, frame),
-            Expr::List(items) => self.eval_list(items, frame),
-            Expr::Lambda(lambda) => self.eval_lambda(lambda, frame),
-            Expr::Call(node) => self.eval_call(node, frame),
-            Expr::Let(node) => self.let_in(node, frame),
-            Expr::With(node) => self.with(node, frame),
-            Expr::If(node) => self.if_then(node, frame),
-            Expr::Assert(node) => self.assert(node, frame),
-            Expr::Not(node) => self.not(node, frame),
-            Expr::Binary(op, node) => match op {
-                BinaryOp::Eq | BinaryOp::NEq => self.compare_equal(*op, node, frame),
-                BinaryOp::And | BinaryOp::Or | BinaryOp::Impl => self.logic(*op, node, frame),
-                BinaryOp::Update => self.update(node, frame),
-                BinaryOp::ConcatLists => self.concat_two_lists(node, frame),
-                BinaryOp::Add => self.add(node, frame),
-                BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div => self.arithmetic_expr(*op, node, frame),
-                _ => self.less_expr(*op, node, frame),
-            },
-            Expr::Concat(node) => self.concat(node, frame),
-            Expr::Sum(node) => self.sum(node, frame),
-            Expr::CurPos(pos) => self.eval_position(*pos),
-            Expr::Lazy(node) => self.eval_lazy(node, frame),
-            Expr::Suspend(node) => self.run_now(node, frame),
-            Expr::Deep(inner) => self.eval_deep(inner, frame),
+        if a.is_immediate() || b.is_immediate() {
+            return Some((a == b) == (op == BinaryOp::Eq));
         }
+        // A list is compared with the empty one without looking into it. NIX: not where calls are too deep.
+        let (a, b) = (a.as_list()?.len(), b.as_list()?.len());
+        let simple = (a == 0 || b == 0) && self.depth.get() < self.depth_limit.get();
+        simple.then_some((a == b) == (op == BinaryOp::Eq))
     }
 
     /// Code that is lowered when it first runs.
     #[cold]
     #[inline(never)]
-    fn eval_lazy(&self, node: &'static Lazy<Value>, frame: Frame<'_>) -> Result<Value> {
+    pub(crate) fn eval_lazy(&self, node: &'static Lazy<Value>, frame: Frame<'_>) -> Result<Value> {
         let body = if node.is_lowered() { node.body() } else { Stats::time(&self.stats.lower_time, || node.body()) };
         self.run(body, frame.captures(body))
     }
 
-    #[inline(never)]
-    fn eval_atom(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {
-        self.eval(expr, frame)
-    }
-
-    #[inline(never)]
-    fn eval_list(&self, items: &'static [Expr], frame: Frame<'_>) -> Result<Value> {
+    #[inline]
+    pub(crate) fn eval_list(&self, items: &'static &'static [Expr], frame: Frame<'_>) -> Result<Value> {
         Ok(self.list(items, frame))
     }
 
-    #[inline(never)]
-    fn eval_lambda(&self, lambda: &'static Lambda, frame: Frame<'_>) -> Result<Value> {
+    #[inline]
+    pub(crate) fn eval_lambda(&self, lambda: &'static Lambda, frame: Frame<'_>) -> Result<Value> {
         Ok(Closure::capture(lambda, false, frame))
     }
 
-    #[inline(never)]
-    fn eval_position(&self, pos: Pos) -> Result<Value> {
-        Ok(self.position(pos))
+    #[inline]
+    pub(crate) fn eval_position(&self, pos: &Pos, _: Frame<'_>) -> Result<Value> {
+        Ok(self.position(*pos))
     }
 
     #[inline(never)]
-    fn eval_deep(&self, inner: &'static Expr, frame: Frame<'_>) -> Result<Value> {
+    pub(crate) fn eval_deep(&self, inner: &'static Expr, frame: Frame<'_>) -> Result<Value> {
         self.with_stack(|| self.eval(inner, frame))
     }
 
-    #[inline(never)]
-    fn let_in(&self, node: &'static firn_ir::Let<Value>, frame: Frame<'_>) -> Result<Value> {
+    #[inline]
+    pub(crate) fn let_in(&self, node: &'static firn_ir::Let<Value>, frame: Frame<'_>) -> Result<Value> {
         if !node.bindings.is_empty() {
             self.bind(node.bindings, frame);
         }
-        if let Some(Binding { slot, value }) = &node.early {
-            frame.set(*slot, self.evaluate_early(value, frame, &mut false)?);
+        if let Some(Binding { slot, value, .. }) = &node.early {
+            frame.set(*slot, self.evaluate_early(value, frame)?);
         }
         self.eval(&node.body, frame)
     }
 
-    #[inline(never)]
-    fn if_then(&self, node: &'static firn_ir::If<Value>, frame: Frame<'_>) -> Result<Value> {
+    #[inline]
+    pub(crate) fn if_then(&self, node: &'static firn_ir::If<Value>, frame: Frame<'_>) -> Result<Value> {
         // PERF: a condition on what is at hand needs no value of its own, and what goes on elsewhere no frame here.
         if let Expr::Binary(op, operands) = &node.cond
             && let Some(holds) = self.quick_comparison(*op, operands, frame)
         {
-            return self.eval_onward(if holds { &node.then } else { &node.otherwise }, frame);
+            return self.eval_node(if holds { &node.then } else { &node.otherwise }, frame);
         }
         self.if_evaluated(node, frame)
-    }
-
-    /// As [`Machine::eval`], for who has nothing left to do: a jump.
-    #[inline(never)]
-    pub(crate) fn eval_onward(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {
-        self.eval(expr, frame)
     }
 
     #[inline(never)]
@@ -173,8 +134,8 @@ impl Machine {
         self.as_bool(cond, pos, "while evaluating a branch condition").map(Value::bool)
     }
 
-    #[inline(never)]
-    fn not(&self, node: &'static firn_ir::Not<Value>, frame: Frame<'_>) -> Result<Value> {
+    #[inline]
+    pub(crate) fn not(&self, node: &'static firn_ir::Not<Value>, frame: Frame<'_>) -> Result<Value> {
         let operand = self.eval(&node.operand, frame);
         Ok(Value::bool(!self.as_bool(operand, node.pos, "in the argument of the not operator")?))
     }
@@ -220,7 +181,7 @@ impl Machine {
 
     /// Evaluates suspended code at once: in this frame if it was lowered for it too, otherwise with its captures on the
     /// native stack. No thunk is made.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run_now(&self, node: &'static Suspend<Value>, frame: Frame<'_>) -> Result<Value> {
         match node.body.now {
             Some(expr) => self.eval_node(expr, frame),
@@ -230,6 +191,16 @@ impl Machine {
 
     #[inline(never)]
     fn run_captured(&self, body: &'static Body, frame: Frame<'_>) -> Result<Value> {
+        if body.captures.len() > FEW_SLOTS {
+            return self.run_captured_many(body, frame);
+        }
+        stack_slots!(captures, FEW_SLOTS, body.captures.len());
+        self.capture(body, captures, frame);
+        self.run(body, captures)
+    }
+
+    #[inline(never)]
+    fn run_captured_many(&self, body: &'static Body, frame: Frame<'_>) -> Result<Value> {
         if body.captures.len() > MOST_SLOTS {
             let captures = heap_slots(body.captures.len());
             self.capture(body, &captures, frame);
@@ -243,11 +214,19 @@ impl Machine {
     /// Binds mutually visible cells: makes each, then fills in what each captures.
     #[inline(never)]
     pub(crate) fn bind(&self, bindings: &'static [Binding<Value>], frame: Frame<'_>) {
+        let mut together = false;
         for binding in bindings {
-            self.make_cell(&binding.value, binding.slot, frame);
+            if binding.alone {
+                frame.set(binding.slot, self.delay(&binding.value, frame));
+            } else {
+                self.make_cell(&binding.value, binding.slot, frame);
+                together = true;
+            }
         }
-        for binding in bindings {
-            self.fill_cell(&binding.value, binding.slot, frame);
+        if together {
+            for binding in bindings.iter().filter(|binding| !binding.alone) {
+                self.fill_cell(&binding.value, binding.slot, frame);
+            }
         }
     }
 
@@ -287,15 +266,15 @@ impl Machine {
         }
     }
 
-    #[inline(never)]
-    fn with(&self, node: &'static With<Value>, frame: Frame<'_>) -> Result<Value> {
+    #[inline]
+    pub(crate) fn with(&self, node: &'static With<Value>, frame: Frame<'_>) -> Result<Value> {
         frame.set(node.slot, self.delay(&node.scope, frame));
         self.eval(&node.body, frame)
     }
 
     /// Looks a name up in the `with` scopes, innermost first.
-    #[inline(never)]
-    fn dynamic(&self, node: &'static Dynamic, frame: Frame<'_>) -> Result<Value> {
+    #[inline]
+    pub(crate) fn dynamic(&self, node: &'static Dynamic, frame: Frame<'_>) -> Result<Value> {
         for scope in node.scopes {
             let set = self.force_attrs(frame.get(scope.var), scope.pos, "while evaluating the first subexpression of a with expression")?;
             if let Some(cell) = self.lookup(set, node.name, &scope.cache) {
@@ -305,8 +284,8 @@ impl Machine {
         Err(Error::new(ErrorKind::UndefinedVar, format!("undefined variable '{}'", crate::colored(node.name))).at(node.pos))
     }
 
-    #[inline(never)]
-    fn assert(&self, node: &'static Assert<Value>, frame: Frame<'_>) -> Result<Value> {
+    #[inline]
+    pub(crate) fn assert(&self, node: &'static Assert<Value>, frame: Frame<'_>) -> Result<Value> {
         let cond = self.eval(&node.cond, frame);
         if self.as_bool(cond, node.pos, "in the condition of the assert statement")? {
             return self.eval(&node.body, frame);
@@ -345,5 +324,28 @@ impl Machine {
         set.push(names.line, Pos::NONE, Thunk::apply(line, &[number]));
         set.push(names.column, Pos::NONE, Thunk::apply(column, &[number]));
         set.finish()
+    }
+}
+
+/// The comparison of two integers; none for other operators.
+#[inline(always)]
+fn compare_ints(op: BinaryOp, a: i64, b: i64) -> Option<bool> {
+    Some(match op {
+        BinaryOp::Eq => a == b,
+        BinaryOp::NEq => a != b,
+        BinaryOp::Less => a < b,
+        BinaryOp::Greater => a > b,
+        BinaryOp::LessEq => a <= b,
+        BinaryOp::GreaterEq => a >= b,
+        _ => return None,
+    })
+}
+
+/// The value of a cell that is evaluated.
+#[inline(always)]
+pub(crate) fn at_hand(cell: Value) -> Option<Value> {
+    match cell.as_thunk() {
+        None => Some(cell),
+        Some(thunk) => thunk.forced(),
     }
 }

@@ -31,7 +31,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    fn force_thunk(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+    pub(crate) fn force_thunk(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         if self.plain { self.force_plain(thunk, pos) } else { self.force_here(thunk, pos) }
     }
 
@@ -39,14 +39,29 @@ impl Machine {
     #[inline(never)]
     fn force_plain(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         if !self.is_stack_low()
-            && let Some(claim) = thunk.claim_alone(self.thread)
+            && let Some(claim) = thunk.claim_code_alone(self.thread)
         {
             Stats::bump(&self.stats.forces);
-            let result = match claim.work_alone() {
-                Ok((body, captures)) => self.run(body, captures),
-                Err(parts) => self.apply(parts, pos),
+            let (body, captures) = claim.body_alone();
+            return match self.run(body, captures) {
+                Ok(value) => {
+                    claim.publish_alone(value);
+                    Ok(value)
+                }
+                Err(error) => self.failed(thunk, claim, Production::NONE, error),
             };
-            return match result {
+        }
+        self.force_application(thunk, pos)
+    }
+
+    /// The same for an application.
+    #[inline(never)]
+    fn force_application(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        if !self.is_stack_low()
+            && let Some(claim) = thunk.claim_application_alone(self.thread)
+        {
+            Stats::bump(&self.stats.forces);
+            return match self.apply(claim.parts_alone(), pos) {
                 Ok(value) => {
                     claim.publish_alone(value);
                     Ok(value)
@@ -163,7 +178,7 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn run(&self, body: &'static Body, captures: &[Slot]) -> Result<Value> {
         if body.locals == 0 {
-            return self.eval(&body.expr, Frame::new(body, &[], captures));
+            return self.eval_node(&body.expr, Frame::new(body, &[], captures));
         }
         self.run_with_locals(body, captures)
     }

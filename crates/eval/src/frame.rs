@@ -6,8 +6,7 @@ use firn_value::Slot;
 /// The most slots a frame has on the native stack; larger frames are made on the heap, out of the hot paths.
 pub(crate) const MOST_SLOTS: usize = 16;
 
-/// The slots of most frames.
-pub(crate) const FEW_SLOTS: usize = 4;
+pub(crate) use firn_ir::FEW_SLOTS;
 
 /// Binds `$slots` to `$count` (at most `$most`) fresh slots on the native stack.
 // PERF: a macro and not a function taking a closure, which would be called from two places and so never inlined. Nothing here

@@ -13,6 +13,7 @@ mod code;
 mod coerce;
 mod cycle;
 mod context;
+mod dispatch;
 mod equality;
 mod errors;
 mod eval;

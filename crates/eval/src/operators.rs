@@ -1,6 +1,7 @@
 //! Operators: arithmetic, comparison, logic, `//`, `++`, `+` and interpolation.
 
 use crate::coerce::{Coercion, Pieces};
+use crate::eval::at_hand;
 use crate::frame::Frame;
 use crate::{Machine, Stats, colored, show_type};
 use firn_ir::{Addend, Binary, BinaryOp, Concat, Sum};
@@ -12,7 +13,7 @@ const MOST_PLAIN: usize = 8;
 
 impl Machine {
     #[inline(never)]
-    pub(crate) fn logic(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
+    pub(crate) fn logic(&self, node: &'static Binary<Value>, frame: Frame<'_>, op: BinaryOp) -> Result<Value> {
         // The value of the left operand that decides, what the result is then, and where errors are said to be.
         let (decides, result, left_text, right_text) = match op {
             BinaryOp::And => (
@@ -43,22 +44,22 @@ impl Machine {
     }
 
     #[inline(never)]
-    pub(crate) fn concat_two_lists(&self, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
+    pub(crate) fn concat_two_lists(&self, node: &'static Binary<Value>, frame: Frame<'_>, _: BinaryOp) -> Result<Value> {
         let left = self.eval(&node.left, frame)?;
         let right = self.eval(&node.right, frame)?;
         self.concat_lists(&[left, right], node.pos, "while evaluating one of the elements to concatenate")
     }
 
     #[inline(never)]
-    pub(crate) fn compare_equal(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
+    pub(crate) fn compare_equal(&self, node: &'static Binary<Value>, frame: Frame<'_>, op: BinaryOp) -> Result<Value> {
         if let Some(equal) = self.quick_comparison(op, node, frame) {
             return Ok(Value::bool(equal));
         }
-        self.compare_equal_slow(op, node, frame)
+        self.compare_equal_slow(node, frame, op)
     }
 
     #[inline(never)]
-    fn compare_equal_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
+    fn compare_equal_slow(&self, node: &'static Binary<Value>, frame: Frame<'_>, op: BinaryOp) -> Result<Value> {
         let left = self.eval(&node.left, frame)?;
         let right = self.eval(&node.right, frame)?;
         let context = match op {
@@ -71,7 +72,7 @@ impl Machine {
     }
 
     #[inline(never)]
-    pub(crate) fn update(&self, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
+    pub(crate) fn update(&self, node: &'static Binary<Value>, frame: Frame<'_>, _: BinaryOp) -> Result<Value> {
         // NIX: the right operand is evaluated first.
         let right = self.update_operand(&node.right, frame, node.operands[1], "in the right operand of the update (//) operator")?;
         let left = self.update_operand(&node.left, frame, node.operands[0], "in the left operand of the update (//) operator")?;
@@ -123,42 +124,44 @@ impl Machine {
         Ok(all.finish())
     }
 
+    /// `left - right`.
     #[inline(never)]
-    pub(crate) fn arithmetic_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
+    pub(crate) fn subtract(&self, node: &'static Binary<Value>, frame: Frame<'_>, _: BinaryOp) -> Result<Value> {
         // PERF: numbers in hand are the common case by far.
-        if let (Some(a), Some(b)) = self.peek_ints(node, frame)
-            && op == BinaryOp::Sub
+        if let Some(a) = self.cell(&node.left, frame)
+            && let Some(b) = self.cell(&node.right, frame)
         {
-            return Ok(Value::int(a - b));
+            if let Some(difference) = Value::small_difference(a, b) {
+                return Ok(difference);
+            }
+            if let (Some(a), Some(b)) = (at_hand(a), at_hand(b))
+                && let Some(difference) = Value::small_difference(a, b)
+            {
+                return Ok(difference);
+            }
         }
-        self.arithmetic_slow(op, node, frame)
+        self.arithmetic_expr(node, frame, BinaryOp::Sub)
     }
 
     #[inline(never)]
-    fn arithmetic_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
-        let left = self.eval(&node.left, frame);
-        let right = match &left {
-            Ok(_) => self.eval(&node.right, frame),
-            Err(_) => Ok(Value::NULL),
+    pub(crate) fn arithmetic_expr(&self, node: &'static Binary<Value>, frame: Frame<'_>, op: BinaryOp) -> Result<Value> {
+        let left = match self.eval(&node.left, frame) {
+            Ok(left) => left,
+            Err(error) => return Err(while_calling(error, op, node.pos)),
         };
-        let result = match (left, right) {
-            (Ok(left), Ok(right)) => {
-                if let (Some(a), Some(b)) = (left.as_small_int(), right.as_small_int()) {
-                    match op {
-                        BinaryOp::Sub => return Ok(Value::int(a - b)),
-                        BinaryOp::Mul => {
-                            if let Some(product) = a.checked_mul(b) {
-                                return Ok(Value::int(product));
-                            }
-                        }
-                        _ => {}
-                    }
-                }
-                self.arithmetic(op, left, right, Pos::NONE)
-            }
-            (Err(error), _) | (_, Err(error)) => Err(error),
+        let right = match self.eval(&node.right, frame) {
+            Ok(right) => right,
+            Err(error) => return Err(while_calling(error, op, node.pos)),
         };
-        result.map_err(|e| while_calling(e, op, node.pos))
+        let quick = match op {
+            BinaryOp::Sub => Value::small_difference(left, right),
+            BinaryOp::Mul => left.as_small_int().zip(right.as_small_int()).and_then(|(a, b)| a.checked_mul(b)).map(Value::int),
+            _ => None,
+        };
+        match quick {
+            Some(value) => Ok(value),
+            None => self.arithmetic(op, left, right, Pos::NONE).map_err(|e| while_calling(e, op, node.pos)),
+        }
     }
 
     /// `-`, `*`, `/` of two numbers, as the builtins `sub`, `mul`, `div` do it. The operands are forced.
@@ -198,15 +201,15 @@ impl Machine {
     }
 
     #[inline(never)]
-    pub(crate) fn less_expr(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
+    pub(crate) fn less_expr(&self, node: &'static Binary<Value>, frame: Frame<'_>, op: BinaryOp) -> Result<Value> {
         if let Some(holds) = self.quick_comparison(op, node, frame) {
             return Ok(Value::bool(holds));
         }
-        self.less_slow(op, node, frame)
+        self.less_slow(node, frame, op)
     }
 
     #[inline(never)]
-    fn less_slow(&self, op: BinaryOp, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
+    fn less_slow(&self, node: &'static Binary<Value>, frame: Frame<'_>, op: BinaryOp) -> Result<Value> {
         let swapped = matches!(op, BinaryOp::Greater | BinaryOp::LessEq);
         let negated = matches!(op, BinaryOp::LessEq | BinaryOp::GreaterEq);
         let (first, second) = if swapped { (&node.right, &node.left) } else { (&node.left, &node.right) };
@@ -282,9 +285,18 @@ impl Machine {
 
     /// `left + right`.
     #[inline(never)]
-    pub(crate) fn add(&self, node: &'static Binary<Value>, frame: Frame<'_>) -> Result<Value> {
-        if let (Some(a), Some(b)) = self.peek_ints(node, frame) {
-            return Ok(Value::int(a + b));
+    pub(crate) fn add(&self, node: &'static Binary<Value>, frame: Frame<'_>, _: BinaryOp) -> Result<Value> {
+        if let Some(a) = self.cell(&node.left, frame)
+            && let Some(b) = self.cell(&node.right, frame)
+        {
+            if let Some(sum) = Value::small_sum(a, b) {
+                return Ok(sum);
+            }
+            if let (Some(a), Some(b)) = (at_hand(a), at_hand(b))
+                && let Some(sum) = Value::small_sum(a, b)
+            {
+                return Ok(sum);
+            }
         }
         self.add_slow(node, frame)
     }
@@ -298,12 +310,12 @@ impl Machine {
     /// `left + right` with the left operand in hand.
     #[inline(always)]
     fn add_to(&self, left: Value, right: &'static Expr, pos: Pos, operands: [Pos; 2], frame: Frame<'_>) -> Result<Value> {
-        if let Some(a) = left.as_small_int() {
+        if left.as_small_int().is_some() {
             let right = self.eval(right, frame)?;
-            if let Some(b) = right.as_small_int() {
-                return Ok(Value::int(a + b));
-            }
-            return self.add_to_number(left, right, operands[1]);
+            return match Value::small_sum(left, right) {
+                Some(sum) => Ok(sum),
+                None => self.add_to_number(left, right, operands[1]),
+            };
         }
         self.add_to_other(left, right, pos, operands, frame)
     }
@@ -337,10 +349,27 @@ impl Machine {
     }
 
     /// `a + b + c …`.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn sum(&self, node: &'static Sum<Value>, frame: Frame<'_>) -> Result<Value> {
-        let mut sum = self.eval(&node.first, frame)?;
-        for (i, addend) in node.rest.iter().enumerate() {
+        // PERF: numbers in hand are added without saving anything.
+        if let Some(first) = self.cell(&node.first, frame) {
+            let mut sum = first;
+            for (i, addend) in node.rest.iter().enumerate() {
+                match self.cell(&addend.right, frame).and_then(|right| Value::small_sum(sum, right)) {
+                    Some(next) => sum = next,
+                    None => return self.sum_from(node, i, sum, frame),
+                }
+            }
+            return Ok(sum);
+        }
+        self.sum_from(node, 0, Value::NULL, frame)
+    }
+
+    /// A sum from addend `done` on; `sum` is what those before gave, if there are any.
+    #[inline(never)]
+    fn sum_from(&self, node: &'static Sum<Value>, done: usize, sum: Value, frame: Frame<'_>) -> Result<Value> {
+        let mut sum = if done == 0 { self.eval(&node.first, frame)? } else { sum };
+        for (i, addend) in node.rest.iter().enumerate().skip(done) {
             if sum.as_str().is_some() {
                 return self.append(sum, &node.rest[i..], frame);
             }
@@ -386,7 +415,7 @@ impl Machine {
     }
 
     /// Interpolation.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn concat(&self, node: &'static Concat<Value>, frame: Frame<'_>) -> Result<Value> {
         if let [(only, _)] = node.parts {
             let value = self.eval(only, frame)?;

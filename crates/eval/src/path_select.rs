@@ -26,7 +26,7 @@ impl Machine {
     }
 
     /// Selection in general.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn select(&self, node: &'static Select<Value>, frame: Frame<'_>) -> Result<Value> {
         let mut current = self.eval(&node.base, frame)?;
         let mut last = None;
@@ -139,7 +139,7 @@ impl Machine {
     }
 
     /// `base ? path`.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn has_attr(&self, node: &'static HasAttr<Value>, frame: Frame<'_>) -> Result<Value> {
         let mut current = self.eval(&node.base, frame)?;
         for name in node.path {

@@ -1,5 +1,6 @@
 //! Selection: `.`, `or`, `?`.
 
+use crate::eval::at_hand;
 use crate::frame::Frame;
 use crate::{Machine, Stats};
 use firn_ir::{InlineCache, SelectName};
@@ -15,22 +16,22 @@ impl Machine {
     }
 
     /// `base.name`.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn select_name(&self, node: &'static SelectName<Value>, frame: Frame<'_>) -> Result<Value> {
-        // PERF: where set and value are at hand, nothing is called and so nothing is saved on the stack.
-        if let Some(set) = self.glance(&node.base, frame).and_then(Value::as_attrs)
-            && let Some(cell) = set.lookup_at_hand(&node.cache)
-        {
-            let value = match cell.as_thunk() {
-                None => Some(cell),
-                Some(thunk) => thunk.forced(),
-            };
-            if let Some(value) = value {
-                Stats::bump(&self.stats.lookups);
-                return Ok(value);
-            }
+        match self.select_at_hand(node, frame) {
+            Some(value) => Ok(value),
+            None => self.select_evaluated(node, frame),
         }
-        self.select_evaluated(node, frame)
+    }
+
+    /// The same where set and value are at hand.
+    // PERF: nothing is called and so nothing is saved on the stack.
+    #[inline(always)]
+    pub(crate) fn select_at_hand(&self, node: &'static SelectName<Value>, frame: Frame<'_>) -> Option<Value> {
+        let set = self.glance(&node.base, frame)?.as_attrs()?;
+        let value = at_hand(set.lookup_at_hand(&node.cache)?)?;
+        Stats::bump(&self.stats.lookups);
+        Some(value)
     }
 
     #[inline(never)]
@@ -39,22 +40,17 @@ impl Machine {
         if let Some(set) = base.as_attrs()
             && let Some(cell) = self.lookup(set, node.name, &node.cache)
         {
-            return match cell.as_thunk().map(|thunk| self.known(thunk)) {
-                None => Ok(cell),
-                Some(Some(value)) => Ok(value),
-                Some(None) => self.select_unevaluated(node, set, cell),
+            let Some(thunk) = cell.as_thunk() else { return Ok(cell) };
+            if let Some(value) = self.known(thunk) {
+                return Ok(value);
+            }
+            let pos = if thunk.is_application() { place(set, node.name, node.pos) } else { Pos::NONE };
+            return match self.force_thunk(thunk, pos) {
+                Ok(value) => Ok(value),
+                Err(error) => Err(select_failed(error, node, set, cell)),
             };
         }
         Err(self.select_nothing(node, base))
-    }
-
-    /// The rest of a selection whose attribute is to be evaluated.
-    #[inline(never)]
-    fn select_unevaluated(&self, node: &'static SelectName<Value>, set: Attrs, cell: Value) -> Result<Value> {
-        match self.force_attribute(cell, set, node.name, node.pos) {
-            Ok(value) => Ok(value),
-            Err((error, pos)) => Err(selecting(error, pos, node.name)),
-        }
     }
 
     /// The error of a selection from what is no set or lacks the attribute.
@@ -78,14 +74,32 @@ impl Machine {
         at: Pos,
     ) -> std::result::Result<Value, (Box<Error>, Pos)> {
         let Some(thunk) = cell.as_thunk() else { return Ok(cell) };
-        let place = |pos: Pos| if pos.is_some() { pos } else { at };
-        let pos = if thunk.is_application() { place(defined_at(set, name)) } else { Pos::NONE };
-        self.force(cell, pos).map_err(|error| {
-            let pos = defined_at(set, name);
-            let unplaced = error.kind() == ErrorKind::InfiniteRecursion && !error.pos().is_some();
-            (if unplaced && is_running(cell) { error.at(place(pos)) } else { error }, pos)
-        })
+        let pos = if thunk.is_application() { place(set, name, at) } else { Pos::NONE };
+        self.force(cell, pos).map_err(|error| attribute_failed(error, cell, set, name, at))
     }
+}
+
+/// Where an attribute was defined, or else where it is needed.
+#[inline(never)]
+fn place(set: Attrs, name: Symbol, at: Pos) -> Pos {
+    let pos = defined_at(set, name);
+    if pos.is_some() { pos } else { at }
+}
+
+/// The error of an attribute, and where that was defined.
+#[cold]
+#[inline(never)]
+fn attribute_failed(error: Box<Error>, cell: Value, set: Attrs, name: Symbol, at: Pos) -> (Box<Error>, Pos) {
+    let unplaced = error.kind() == ErrorKind::InfiniteRecursion && !error.pos().is_some();
+    let error = if unplaced && is_running(cell) { error.at(place(set, name, at)) } else { error };
+    (error, defined_at(set, name))
+}
+
+#[cold]
+#[inline(never)]
+fn select_failed(error: Box<Error>, node: &'static SelectName<Value>, set: Attrs, cell: Value) -> Box<Error> {
+    let (error, pos) = attribute_failed(error, cell, set, node.name, node.pos);
+    selecting(error, pos, node.name)
 }
 
 #[cold]

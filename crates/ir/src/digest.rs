@@ -45,7 +45,7 @@ impl CodeDigests {
     pub fn lambda<V: Copy>(&self, lambda: &'static Lambda<V>, constant: ConstantDigest<'_, V>) -> CodeDigest {
         self.remember(std::ptr::from_ref(lambda).addr(), || {
             let mut writer = Writer { hasher: blake3::Hasher::new(), digests: self, constant };
-            let Lambda { params, pattern, body, name: _, strict: _, arity: _, marks: _ } = lambda;
+            let Lambda { params, pattern, body, name: _, strict: _, arity: _, few: _, marks: _ } = lambda;
             writer.number(params.len() as u64);
             writer.pattern(pattern.as_ref());
             writer.number(u64::from(body.locals));
@@ -131,7 +131,7 @@ impl<V: Copy> Writer<'_, V> {
 
     fn bindings(&mut self, bindings: &'static [Binding<V>]) {
         self.number(bindings.len() as u64);
-        for Binding { slot, value } in bindings {
+        for Binding { slot, alone: _, value } in bindings {
             self.number(u64::from(*slot));
             self.expr(value);
         }
@@ -196,7 +196,7 @@ impl<V: Copy> Writer<'_, V> {
     }
 
     fn attrs(&mut self, node: &'static Attrs<V>) {
-        let Attrs { shape, from, values, rec, dynamic, pos: _ } = node;
+        let Attrs { shape, from, values, rec, dynamic, plain: _, pos: _ } = node;
         self.tag(8);
         self.bindings(from);
         let names = |i: usize| shape.names()[i].as_bytes();

@@ -103,6 +103,39 @@ pub enum Expr<V: 'static> {
 }
 
 impl<V> Expr<V> {
+    /// How many kinds of code there are.
+    pub const KINDS: usize = 23;
+
+    /// Which kind of code it is, as a number below [`Expr::KINDS`], in the order above.
+    #[inline(always)]
+    pub fn kind(&self) -> usize {
+        match self {
+            Expr::Const(_) => 0,
+            Expr::Local(..) => 1,
+            Expr::Capture(..) => 2,
+            Expr::Dynamic(_) => 3,
+            Expr::SelectName(_) => 4,
+            Expr::Select(_) => 5,
+            Expr::HasAttr(_) => 6,
+            Expr::Attrs(_) => 7,
+            Expr::List(_) => 8,
+            Expr::Lambda(_) => 9,
+            Expr::Call(_) => 10,
+            Expr::Let(_) => 11,
+            Expr::With(_) => 12,
+            Expr::If(_) => 13,
+            Expr::Assert(_) => 14,
+            Expr::Not(_) => 15,
+            Expr::Binary(..) => 16,
+            Expr::Concat(_) => 17,
+            Expr::Sum(_) => 18,
+            Expr::CurPos(_) => 19,
+            Expr::Suspend(_) => 20,
+            Expr::Lazy(_) => 21,
+            Expr::Deep(_) => 22,
+        }
+    }
+
     /// The code of a variable.
     pub fn variable(var: Var, pos: Pos) -> Expr<V> {
         if var.is_capture() { Expr::Capture(var.index(), pos) } else { Expr::Local(var.index(), pos) }
@@ -260,8 +293,25 @@ pub struct HasAttr<V: 'static> {
 pub struct Binding<V: 'static> {
     /// The slot.
     pub slot: u32,
+    /// Its value names nothing that is bound with it, so that it is made at once.
+    pub alone: bool,
     /// Delayed.
     pub value: Expr<V>,
+}
+
+const _: () = assert!(size_of::<Binding<u64>>() == 24);
+
+impl<V> Binding<V> {
+    /// A binding in a scope whose slots begin at `first`.
+    pub(crate) fn new(slot: u32, value: Expr<V>, first: u32) -> Binding<V> {
+        let outside = |captures: &[Var]| captures.iter().all(|var| var.is_capture() || var.index() < first);
+        let alone = match &value {
+            Expr::Suspend(node) => outside(node.body.captures),
+            Expr::Lambda(lambda) => outside(lambda.body.captures),
+            _ => false,
+        };
+        Binding { slot, alone, value }
+    }
 }
 
 /// An attribute set literal.
@@ -277,6 +327,8 @@ pub struct Attrs<V: 'static> {
     pub rec: Option<&'static Rec>,
     /// Attributes with computed names, in source order.
     pub dynamic: &'static [DynamicAttr<V>],
+    /// There is nothing but names and values.
+    pub plain: bool,
     /// Where the set begins.
     pub pos: Pos,
 }
@@ -303,6 +355,9 @@ pub struct DynamicAttr<V: 'static> {
     pub pos: Pos,
 }
 
+/// The slots of most frames.
+pub const FEW_SLOTS: usize = 4;
+
 /// A function of one or more arguments. `x: y: { a, b }: body` is one function of three arguments; only the last
 /// argument may be a pattern, so that a pattern is always matched when its argument arrives.
 #[derive(Debug)]
@@ -320,6 +375,8 @@ pub struct Lambda<V: 'static> {
     pub strict: Strict,
     /// How many arguments it takes: the plain ones and the pattern.
     pub arity: u32,
+    /// The same if a call needs no more than [`FEW_SLOTS`] and matches no pattern; otherwise none.
+    pub few: u8,
     /// Whether calls are remembered.
     pub marks: Marks,
 }

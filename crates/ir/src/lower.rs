@@ -41,6 +41,8 @@ pub trait Literals: Default {
     fn attrs(&mut self, shape: &'static Shape, values: &[Self::Value]) -> Self::Value;
     /// For a builtin function its arity and a mask of the arguments it forces first, in order; otherwise zeros.
     fn strict_args(&self, value: Self::Value) -> (usize, u8);
+    /// The builtin function that a constant set has under a name, if it has one there.
+    fn builtin_in(&self, set: Self::Value, name: Symbol) -> Option<Self::Value>;
 }
 
 /// The variables that are there before any program: `builtins`, `true`, `map`, ….
@@ -153,6 +155,7 @@ impl<'a, L: Literals> Lowering<'a, L> {
             ast::Expr::Lambda(lambda) => self.lambda(lambda)?,
             ast::Expr::Call { fun, args, pos } => {
                 let fun = self.strict(fun)?;
+                let fun = self.called(fun);
                 let from = self.exprs.len();
                 for &arg in ast.exprs(args) {
                     let arg = self.argument(arg)?;
@@ -192,6 +195,18 @@ impl<'a, L: Literals> Lowering<'a, L> {
             ast::Expr::Concat { force_string, parts, pos } => self.concat(force_string, parts, pos)?,
             ast::Expr::CurPos(pos) => Expr::CurPos(pos),
         })
+    }
+
+    /// What is called: `builtins.name` is known here. Only here, since elsewhere it would be a cell of its own (M7).
+    // PERF: a selection less for each such call, and which arguments are forced first is known.
+    fn called(&self, fun: Expr<L::Value>) -> Expr<L::Value> {
+        if let Expr::SelectName(node) = &fun
+            && let Expr::Const(set) = node.base
+            && let Some(builtin) = self.literals.builtin_in(set, node.name)
+        {
+            return Expr::Const(builtin);
+        }
+        fun
     }
 
     /// Lowers into delayed position.

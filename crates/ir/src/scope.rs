@@ -32,6 +32,8 @@ pub(crate) struct Scopes {
     /// Binders in the order they were made, each with what `innermost` said before.
     bound: Vec<(Symbol, Binder, u32)>,
     withs: Vec<(Binder, Pos)>,
+    /// Binders whose uses are counted, innermost last.
+    watched: Vec<(Binder, u32)>,
     spare: Vec<Vec<(Binder, Var)>>,
 }
 
@@ -184,8 +186,20 @@ impl Scopes {
         }
     }
 
+    /// Counts the uses of a slot of the current body until `unwatch`.
+    pub fn watch(&mut self, slot: u32) {
+        let binder = self.binder(slot);
+        self.watched.push((binder, 0));
+    }
+
+    /// Ends the last `watch`: how often the slot was used.
+    pub fn unwatch(&mut self) -> u32 {
+        self.watched.pop().expect("what is unwatched was watched").1
+    }
+
     /// How the current body reaches a binder.
     pub fn reach(&mut self, binder: Binder) -> Var {
+        self.watched.iter_mut().filter(|watched| watched.0 == binder).for_each(|watched| watched.1 += 1);
         let here = self.level();
         if binder.level == here {
             return Var::local(binder.slot);

@@ -2,6 +2,7 @@
 
 use crate::{AttrsBuilder, Context, Function, ListBuilder, Production, Stamp, Value};
 use firn_ir::{Literals, Shape};
+use firn_source::Symbol;
 
 /// Makes the constants of lowered code.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,5 +48,10 @@ impl Literals for Constants {
             Some(Function::Primop(primop)) => (primop.arity as usize, primop.strict),
             _ => (0, 0),
         }
+    }
+
+    fn builtin_in(&self, set: Value, name: Symbol) -> Option<Value> {
+        let (value, _) = set.as_attrs()?.get_with_pos(name)?;
+        matches!(value.as_function(), Some(Function::Primop(_))).then_some(value)
     }
 }

@@ -31,6 +31,23 @@ fn integers_at_the_edges_of_the_word() {
 }
 
 #[test]
+fn small_integers_are_added_and_compared_as_words() {
+    let edge = 1i64 << 60;
+    let is_small = |n: i64| (-edge..edge).contains(&n);
+    let all = [0, 1, -1, 7, -8, edge - 1, edge, edge - 2, -edge, -edge - 1, -edge + 1];
+    for (a, b) in all.iter().flat_map(|&a| all.iter().map(move |&b| (a, b))) {
+        let (x, y) = (Value::int(a), Value::int(b));
+        let both = is_small(a) && is_small(b);
+        assert_eq!(Value::small_sum(x, y), (both && is_small(a + b)).then(|| Value::int(a + b)), "{a} + {b}");
+        assert_eq!(Value::small_difference(x, y), (both && is_small(a - b)).then(|| Value::int(a - b)), "{a} - {b}");
+        assert_eq!(Value::small_ints(x, y).map(|(x, y)| x.cmp(&y)), both.then(|| a.cmp(&b)));
+    }
+    for other in [Value::NULL, Value::TRUE, Value::float(1.0), Value::path(b"/")] {
+        assert_eq!((Value::small_sum(other, Value::int(1)), Value::small_difference(Value::int(1), other)), (None, None));
+    }
+}
+
+#[test]
 fn immediates_are_told_apart() {
     let all = [Value::NULL, Value::FALSE, Value::TRUE, Value::int(0), Value::int(1), Value::int(2)];
     for (i, a) in all.iter().enumerate() {

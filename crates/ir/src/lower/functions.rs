@@ -41,7 +41,9 @@ impl<L: Literals> Lowering<'_, L> {
         let body = Body { expr, locals, captures, pos: ast.pos_of(last.body), now: None };
         let params = keep_all(params);
         let arity = params.len() as u32 + u32::from(pattern.is_some());
-        Ok(Expr::Lambda(keep(Lambda { params, pattern, body, name: outer.name, strict, arity, marks: Marks::default() })))
+        let few = if pattern.is_none() && body.locals as usize <= FEW_SLOTS { arity as u8 } else { 0 };
+        let marks = Marks::default();
+        Ok(Expr::Lambda(keep(Lambda { params, pattern, body, name: outer.name, strict, arity, few, marks })))
     }
 
     #[allow(clippy::type_complexity)]

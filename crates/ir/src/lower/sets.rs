@@ -59,7 +59,7 @@ impl<L: Literals> Lowering<'_, L> {
                 value => {
                     let slot = self.scopes.slots(1);
                     sources.push(Source::Bound(self.scopes.binder(slot)));
-                    bindings.push(Binding { slot, value });
+                    bindings.push(Binding { slot, alone: false, value });
                 }
             }
         }
@@ -134,11 +134,17 @@ impl<L: Literals> Lowering<'_, L> {
         let values = self.exprs.len();
         let mut bindings = self.recursive_values(&set, defs, first, false)?;
         let values = self.exprs.drain(values..).enumerate();
-        bindings.extend(values.map(|(i, value)| Binding { slot: first + i as u32, value }));
-        let body = self.strict(body)?;
+        bindings.extend(values.map(|(i, value)| Binding::new(first + i as u32, value, first)));
+        let made = strictness::made_binding(&bindings);
+        made.into_iter().for_each(|i| self.scopes.watch(bindings[i].slot));
+        let body = self.strict(body);
+        let used_once = made.filter(|_| self.scopes.unwatch() == 1);
+        let body = body?;
         self.scopes.unbind(defs.len());
         self.scopes.free_from(mark);
-        let early = strictness::forced_binding(&body, &bindings, self.literals).map(|i| bindings.remove(i));
+        let early = strictness::forced_binding(&body, &bindings, self.literals)
+            .or(used_once.filter(|&i| strictness::forces(&body, bindings[i].slot, self.literals)))
+            .map(|i| bindings.remove(i));
         Ok(Expr::Let(keep(Let { bindings: keep_all(bindings), early, body })))
     }
 
@@ -178,7 +184,8 @@ impl<L: Literals> Lowering<'_, L> {
             return Ok(Expr::Const(self.literals.attrs(shape, &self.values)));
         }
         let (from, values) = (keep_all(from), self.collected(first));
-        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: None, dynamic, pos: set.pos })))
+        let plain = from.is_empty() && dynamic.is_empty();
+        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: None, dynamic, plain, pos: set.pos })))
     }
 
     fn rec_attrs(
@@ -196,7 +203,7 @@ impl<L: Literals> Lowering<'_, L> {
         self.scopes.unbind(defs.len());
         let rec = Some(keep(Rec { first, order: keep_all(order), overrides }));
         let (from, values) = (keep_all(from), self.collected(values));
-        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec, dynamic, pos: set.pos })))
+        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec, dynamic, plain: false, pos: set.pos })))
     }
 
     fn dynamic_attrs(&mut self, set: &ast::Attrs) -> Result<&'static [DynamicAttr<L::Value>], LowerError> {

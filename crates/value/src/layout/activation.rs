@@ -6,7 +6,7 @@
 
 use super::{Closure, Slot, Value};
 use crate::{Body, Lambda};
-use firn_ir::Var;
+use firn_ir::{FEW_SLOTS, Var};
 use std::marker::PhantomData;
 
 /// The local slots and captures of running code.
@@ -39,6 +39,21 @@ impl<'a> Activation<'a> {
     pub fn of(closure: Closure, lambda: &'static Lambda, locals: &'a [Slot]) -> Activation<'a> {
         debug_assert!(std::ptr::eq(lambda, closure.lambda()));
         assert!(locals.len() >= lambda.body.locals as usize, "slots for all variables");
+        Activation {
+            locals: locals.as_ptr(),
+            captures: closure.first_capture(),
+            #[cfg(debug_assertions)]
+            counts: (locals.len(), closure.captures().len()),
+            lives: PhantomData,
+        }
+    }
+
+    /// An activation of the body of a closure that [needs few slots](firn_ir::Lambda::few).
+    #[inline]
+    pub fn of_few(closure: Closure, lambda: &'static Lambda, locals: &'a [Slot; FEW_SLOTS]) -> Activation<'a> {
+        debug_assert!(std::ptr::eq(lambda, closure.lambda()));
+        // PERF: callers have looked, so that nothing is left of it.
+        assert!(lambda.few != 0, "slots for all variables");
         Activation {
             locals: locals.as_ptr(),
             captures: closure.first_capture(),

@@ -504,6 +504,22 @@ impl AttrsBuilder {
         AttrsBuilder::of_shape(bare(shape), values)
     }
 
+    /// The set of a known shape of one name.
+    ///
+    /// # Panics
+    /// When the shape has more names or none.
+    #[inline(always)]
+    pub fn of_one(shape: &'static Shape, value: Value) -> Value {
+        assert!(shape.len() == 1, "a shape of one name");
+        let object = heap::alloc(2);
+        // SAFETY: the allocation holds the header and the cell (invariant 1).
+        unsafe {
+            object.write(header_of(kind::ATTRS, std::ptr::from_ref(shape).expose_provenance() as u64) | heap::stamp());
+            object.add(1).write(value.0);
+        }
+        Value::from_ptr(object, tag::ATTRS)
+    }
+
     /// The set of a known shape with values in shape order; missing ones are `null`.
     #[inline]
     pub fn of_shape(shape: &'static Shape, values: impl Iterator<Item = Value>) -> Value {

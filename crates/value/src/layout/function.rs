@@ -152,6 +152,12 @@ impl PartialApp {
         self.args().iter().enumerate().for_each(|(i, slot)| slot.set(arg(i)));
     }
 
+    /// It as a value.
+    #[inline]
+    pub fn value(self) -> Value {
+        Value::from_ptr(self.object, tag::FUNCTION)
+    }
+
     /// The function: a closure or a builtin, never partial itself.
     #[inline]
     pub fn function(self) -> Value {

@@ -308,12 +308,22 @@ impl Thunk {
         Some(Claim { thunk: self, head })
     }
 
-    /// As [`Thunk::claim`], for code and applications and where there is one thread of this number, no instance and no
-    /// label to keep.
+    /// As [`Thunk::claim`], for code and where there is one thread of this number, no instance and no label to keep.
     #[inline]
-    pub fn claim_alone(&'static self, thread: u32) -> Option<Claim> {
+    pub fn claim_code_alone(&'static self, thread: u32) -> Option<Claim> {
+        self.claim_alone(thread, kind::SUSPENDED)
+    }
+
+    /// The same for applications.
+    #[inline]
+    pub fn claim_application_alone(&'static self, thread: u32) -> Option<Claim> {
+        self.claim_alone(thread, kind::APPLY)
+    }
+
+    #[inline(always)]
+    fn claim_alone(&'static self, thread: u32, kind: u8) -> Option<Claim> {
         let head = self.head.load();
-        if !matches!(header_kind(head), kind::SUSPENDED | kind::APPLY) || SHARED.load(Ordering::Relaxed) {
+        if header_kind(head) != kind || SHARED.load(Ordering::Relaxed) {
             return None;
         }
         debug_assert_eq!(header_stamp(head), 0);
@@ -421,13 +431,19 @@ impl Thunk {
     }
 
     /// Whether it is an application that has not begun.
+    #[inline]
     pub fn is_application(&'static self) -> bool {
-        let head = self.head.load();
-        match header_kind(head) {
+        match header_kind(self.head.load()) {
+            kind::SUSPENDED => false,
             kind::APPLY => true,
-            kind::TRANSPORT => matches!(self.original().and_then(Thunk::retained), Some(Work::Apply(_))),
-            _ => false,
+            _ => self.stands_for_application(),
         }
+    }
+
+    #[inline(never)]
+    fn stands_for_application(&'static self) -> bool {
+        let transport = header_kind(self.head.load()) == kind::TRANSPORT;
+        transport && matches!(self.original().and_then(Thunk::retained), Some(Work::Apply(_)))
     }
 
     /// The cell that a transport that has not begun stands for, through other transports.
@@ -514,18 +530,20 @@ impl Claim {
         self.publish_as(kind::FORCED, value);
     }
 
-    /// The code and captures of a thunk claimed by [`Thunk::claim_alone`]; or else the parts of an application.
+    /// The code and captures of a thunk claimed by [`Thunk::claim_code_alone`].
     #[inline]
-    pub fn work_alone(&self) -> std::result::Result<(&'static Body, &'static [Slot]), &'static [Slot]> {
-        let first = self.thunk.first_slot();
-        if header_kind(self.head) == kind::APPLY {
-            // SAFETY: the header of an application counts its parts; outside instances nothing lies before them
-            // (invariants 1, 3, 6).
-            return Err(unsafe { std::slice::from_raw_parts(first, header_count(self.head) as usize) });
-        }
+    pub fn body_alone(&self) -> (&'static Body, &'static [Slot]) {
         let body = body_at(header_address(self.head));
         // SAFETY: code has that many captures, and outside instances nothing lies before them (invariants 1, 3, 6).
-        Ok((body, unsafe { std::slice::from_raw_parts(first, body.captures.len()) }))
+        (body, unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), body.captures.len()) })
+    }
+
+    /// The parts of a thunk claimed by [`Thunk::claim_application_alone`].
+    #[inline]
+    pub fn parts_alone(&self) -> &'static [Slot] {
+        // SAFETY: the header of an application counts its parts; outside instances nothing lies before them
+        // (invariants 1, 3, 6).
+        unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), header_count(self.head) as usize) }
     }
 
     /// The code and captures of a thunk claimed by [`Thunk::claim_here`].
@@ -535,7 +553,7 @@ impl Claim {
         (body, self.thunk.parts(self.head, body.captures.len()))
     }
 
-    /// Publishes the result of a thunk claimed by [`Thunk::claim_alone`] or [`Thunk::claim_here`].
+    /// Publishes the result of a thunk claimed alone or by [`Thunk::claim_here`].
     #[inline]
     pub fn publish_alone(self, value: Value) {
         debug_assert!(value.is_whnf());

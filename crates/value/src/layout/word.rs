@@ -91,6 +91,12 @@ impl Value {
         self.tag() >= tag::FUNCTION && (self.tag() == tag::FUNCTION || self.as_float().is_some_and(f64::is_nan))
     }
 
+    /// Whether it may be [told apart by its cell](Value::is_told_apart_by_cell), at a glance.
+    #[inline]
+    pub fn is_perhaps_told_apart(self) -> bool {
+        self.tag() >= tag::FUNCTION
+    }
+
     /// Whether the word is not a thunk (a thunk that has been forced still is one).
     #[inline]
     pub fn is_whnf(self) -> bool {
@@ -123,6 +129,28 @@ impl Value {
     #[inline]
     pub fn as_small_int(self) -> Option<i64> {
         (self.tag() == tag::INT).then_some(self.0 as i64 >> 3)
+    }
+
+    /// Two small integers as numbers that compare as they do.
+    #[inline(always)]
+    pub fn small_ints(a: Value, b: Value) -> Option<(i64, i64)> {
+        // PERF: the tags are equal, so the words compare as what is above the tags.
+        ((a.0 ^ tag::INT | b.0 ^ tag::INT) & tag::MASK == 0).then_some((a.0 as i64, b.0 as i64))
+    }
+
+    /// The sum of two small integers that is one too.
+    #[inline(always)]
+    pub fn small_sum(a: Value, b: Value) -> Option<Value> {
+        let (a, b) = Value::small_ints(a, b)?;
+        // Words overflow exactly where small integers do; one of the two tags stays.
+        a.checked_add(b - tag::INT as i64).map(|sum| Value(sum as u64))
+    }
+
+    /// The difference of two small integers that is one too.
+    #[inline(always)]
+    pub fn small_difference(a: Value, b: Value) -> Option<Value> {
+        let (a, b) = Value::small_ints(a, b)?;
+        a.checked_sub(b - tag::INT as i64).map(|difference| Value(difference as u64))
     }
 
     /// The Boolean, if it is one.
