@@ -21,6 +21,7 @@ mod attrs;
 mod beside;
 mod boxed;
 mod claim;
+mod claimed;
 mod function;
 mod header;
 mod heap;
@@ -40,7 +41,8 @@ pub use instance::{Label, Production, Stamp};
 pub use list::{List, ListBuilder};
 pub use perturb::perturb_schedule;
 pub use string::Str;
-pub use thunk::{Claim, Thunk, ThunkState, Work, single_threaded};
+pub use claimed::Claim;
+pub use thunk::{Thunk, ThunkState, Work, single_threaded};
 pub use word::{Slot, Type, Value};
 
 use header::{header, header_address, header_count, header_kind, header_low, header_of, header_payload, header_stamp, kind, with_kind};

@@ -9,7 +9,7 @@ use super::claim::Head;
 use super::perturb;
 use super::waits::Waits;
 use super::header::{STAMP, stamp_number};
-use super::{Activation, Label, Production, Slot, Stamp, Value, heap, kind, word::tag};
+use super::{Activation, Claim, Label, Slot, Stamp, Value, heap, kind, word::tag};
 use super::{header, header_address, header_count, header_kind, header_low, header_of, header_payload, header_stamp, with_kind};
 use crate::{Body, Error};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,7 +18,7 @@ use std::sync::{Condvar, Mutex};
 /// A suspended or formerly suspended value.
 #[repr(C)]
 pub struct Thunk {
-    head: Head,
+    pub(super) head: Head,
 }
 
 /// What a thunk is at the moment of asking.
@@ -61,6 +61,7 @@ thread_local! {
 
 /// Whether thunks are claimed without synchronisation. Call with `false` before a second thread evaluates anything;
 /// it cannot be turned back.
+#[inline]
 pub fn single_threaded(single: bool) -> bool {
     if !single {
         SHARED.store(true, Ordering::SeqCst);
@@ -72,7 +73,7 @@ pub fn single_threaded(single: bool) -> bool {
 /// (with none). No code is there, since an address of code is a multiple of 16 below an object of more than 16 bytes.
 const NO_CODE: u64 = (1 << 36) - 1;
 
-fn body_at(address: u64) -> &'static Body {
+pub(super) fn body_at(address: u64) -> &'static Body {
     // SAFETY: callers pass the address that `suspend` put into a header: code, which lives for ever.
     unsafe { &*std::ptr::with_exposed_provenance(address as usize) }
 }
@@ -234,12 +235,12 @@ impl Thunk {
     /// Where the slots begin. A reference to the thunk reaches its header only, so the address is taken up anew: the
     /// whole block was exposed when it was allocated (invariant 1).
     #[inline]
-    fn first_slot(&'static self) -> *const Slot {
+    pub(super) fn first_slot(&'static self) -> *const Slot {
         std::ptr::with_exposed_provenance(std::ptr::from_ref(self).addr() + size_of::<Thunk>())
     }
 
     #[inline]
-    fn slot(&'static self, index: usize) -> &'static Slot {
+    pub(super) fn slot(&'static self, index: usize) -> &'static Slot {
         // SAFETY: callers stay within the slots the header or body gives (invariants 1, 3); slot 0 always exists.
         unsafe { &*self.first_slot().add(index) }
     }
@@ -348,7 +349,7 @@ impl Thunk {
     }
 
     #[cold]
-    fn transported(&'static self, head: u64) -> Work {
+    pub(super) fn transported(&'static self, head: u64) -> Work {
         let parts = self.parts(head, 2);
         let map = parts[1].get().as_int().and_then(|map| u32::try_from(map).ok()).expect("a transport names its map");
         Work::Transport(map, parts[0].get())
@@ -384,7 +385,7 @@ impl Thunk {
     /// The first `count` captures or parts of a thunk with this header; `count` comes from the header or the body the thunk
     /// was made with.
     #[inline]
-    fn parts(&'static self, head: u64, count: usize) -> &'static [Slot] {
+    pub(super) fn parts(&'static self, head: u64, count: usize) -> &'static [Slot] {
         let extra = usize::from(header_stamp(head) != 0);
         // SAFETY: the thunk was allocated with that many slots, and one before them if it has a stamp (invariants 1, 3, 6).
         unsafe { std::slice::from_raw_parts(self.first_slot().add(extra), count) }
@@ -392,7 +393,7 @@ impl Thunk {
 
     /// Ends the claim of this thread and wakes who waits for it.
     #[inline]
-    fn finish(&'static self, head: u64, write_result: impl FnOnce()) {
+    pub(super) fn finish(&'static self, head: u64, write_result: impl FnOnce()) {
         if self.head.finish(head, SHARED.load(Ordering::Relaxed), write_result) {
             WAITS.wake();
         }
@@ -475,149 +476,6 @@ impl Thunk {
             kind::TRANSPORT => Some(self.transported(head)),
             _ => None,
         }
-    }
-}
-
-/// A thunk that this thread has claimed. It must be published, failed or given back.
-#[derive(Debug)]
-#[must_use]
-pub struct Claim {
-    thunk: &'static Thunk,
-    head: u64,
-}
-
-impl Claim {
-    /// The code and captures of a thunk that has such: what nearly every thunk has to do.
-    // PERF: a claim is two words and says what to do when asked; carrying it along cost a tenth of forcing.
-    #[inline]
-    pub fn body(&self) -> Option<(&'static Body, &'static [Slot])> {
-        (header_kind(self.head) == kind::SUSPENDED).then(|| {
-            let body = body_at(header_address(self.head));
-            (body, self.thunk.parts(self.head, body.captures.len()))
-        })
-    }
-
-    /// What is to be done.
-    #[inline]
-    pub fn work(&self) -> Work {
-        match (self.body(), header_kind(self.head)) {
-            (Some((body, captures)), _) => Work::Run(body, captures),
-            (None, kind::APPLY) => Work::Apply(self.thunk.parts(self.head, header_count(self.head) as usize)),
-            (None, _) => self.thunk.transported(self.head),
-        }
-    }
-
-    /// Begins the production of the thunk's value, in its own instance.
-    #[inline]
-    pub fn begin(&self) -> Production {
-        Production::begin_of(self.head)
-    }
-
-    /// Whether the thunk belongs to another instance than the production around it.
-    #[inline]
-    pub fn is_elsewhere(&self, outer: Production) -> bool {
-        !outer.is_of(self.head)
-    }
-
-    /// The thunk.
-    pub fn cell(&self) -> Value {
-        self.thunk.value()
-    }
-
-    /// Publishes the result.
-    #[inline]
-    pub fn publish(self, value: Value) {
-        self.publish_as(kind::FORCED, value);
-    }
-
-    /// The code and captures of a thunk claimed by [`Thunk::claim_code_alone`].
-    #[inline]
-    pub fn body_alone(&self) -> (&'static Body, &'static [Slot]) {
-        let body = body_at(header_address(self.head));
-        // SAFETY: code has that many captures, and outside instances nothing lies before them (invariants 1, 3, 6).
-        (body, unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), body.captures.len()) })
-    }
-
-    /// The parts of a thunk claimed by [`Thunk::claim_application_alone`].
-    #[inline]
-    pub fn parts_alone(&self) -> &'static [Slot] {
-        // SAFETY: the header of an application counts its parts; outside instances nothing lies before them
-        // (invariants 1, 3, 6).
-        unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), header_count(self.head) as usize) }
-    }
-
-    /// The code and captures of a thunk claimed by [`Thunk::claim_here`].
-    #[inline]
-    pub fn body_here(&self) -> (&'static Body, &'static [Slot]) {
-        let body = body_at(header_address(self.head));
-        (body, self.thunk.parts(self.head, body.captures.len()))
-    }
-
-    /// Publishes the result of a thunk claimed alone or by [`Thunk::claim_here`].
-    #[inline]
-    pub fn publish_alone(self, value: Value) {
-        debug_assert!(value.is_whnf());
-        if SHARED.load(Ordering::Relaxed) {
-            return self.publish(value);
-        }
-        self.thunk.slot(0).set(value);
-        self.thunk.head.publish_alone(with_kind(self.head, kind::FORCED));
-    }
-
-    /// Publishes a result whose production was noisy and observed this.
-    pub fn publish_noisy(self, value: Value, label: Label) {
-        self.publish_with(kind::NOISY, kind::NOISY_LABELLED, value, label);
-    }
-
-    /// Publishes a result for others than the thunk's own instance, and what its production observed.
-    pub fn publish_ahead(self, value: Value, label: Label) {
-        self.publish_with(kind::AHEAD, kind::AHEAD_LABELLED, value, label);
-    }
-
-    /// Publishes a result of an instance's thunk as the one kind without a label, as the other with one.
-    fn publish_with(self, plain: u8, labelled: u8, value: Value, label: Label) {
-        if label == 0 {
-            return self.publish_as(plain, value);
-        }
-        debug_assert!(value.is_whnf() && header_stamp(self.head) != 0);
-        self.thunk.finish(with_kind(self.head, labelled), || self.thunk.slot(0).set(beside::put(value, label)));
-    }
-
-    #[inline]
-    fn publish_as(self, kind: u8, value: Value) {
-        debug_assert!(value.is_whnf());
-        self.thunk.finish(with_kind(self.head, kind), || self.thunk.slot(0).set(value));
-    }
-
-    /// Publishes a result whose production observed something.
-    #[inline]
-    pub fn publish_labelled(self, value: Value, label: Label) {
-        debug_assert!(value.is_whnf());
-        if header_stamp(self.head) != 0 {
-            // Its header has no room for a label.
-            return self.publish_with(kind::FORCED, kind::LABELLED, value, label);
-        }
-        self.thunk.finish(header(kind::LABELLED, 0, u64::from(label)), || self.thunk.slot(0).set(value));
-    }
-
-    /// Publishes a lasting failure and what was observed until then.
-    #[cold]
-    pub fn fail(self, error: Box<Error>, label: Label) {
-        let error: &'static Error = Box::leak(error);
-        let word = Value(std::ptr::from_ref(error).expose_provenance() as u64);
-        // The code of a thunk of an instance is needed for others; one outside all instances needs it no more.
-        let (head, word) = match (header_stamp(self.head), label) {
-            (0, _) => (header(kind::FAILED, 0, u64::from(label)), word),
-            (_, 0) => (with_kind(self.head, kind::FAILED), word),
-            _ => (with_kind(self.head, kind::FAILED_LABELLED), beside::put(word, label)),
-        };
-        self.thunk.finish(head, || self.thunk.slot(0).set(word));
-    }
-
-    /// Gives the thunk back unevaluated.
-    #[cold]
-    pub fn restore(self) {
-        self.thunk.finish(self.head, || ());
     }
 }
 
