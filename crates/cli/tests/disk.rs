@@ -215,6 +215,25 @@ fn an_answer_within_a_run_rests_on_what_its_arguments_rest_on() {
 }
 
 #[test]
+fn a_run_of_several_processes_remembers_what_each_of_them_found() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let (cache, root) = (scratch.path().join("cache"), scratch.path().join("project"));
+    let project = Project::plain(&root, "{ }");
+    let program = r#"{ arg ? "" }: builtins.listToAttrs (builtins.genList (i: {
+        name = "j${toString i}";
+        value = derivation { name = "j${toString i}"; system = "s"; builder = "b"; };
+      }) 12)"#;
+    std::fs::write(root.join("default.nix"), program).expect("written");
+    // One megabyte is always used up: each process does one job.
+    let mut first = jobs_command(&cache, "disk", 1, &project);
+    let first = first.args(["--max-memory-size", "1"]).output().expect("firn runs");
+    assert!(String::from_utf8_lossy(&first.stderr).contains("12 jobs, 0 failed"));
+    let again = ask_jobs(&cache, "disk", 1, &project);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("12 jobs, 0 failed, 12 remembered"), "{again:?}");
+    assert_eq!(again.stdout, first.stdout);
+}
+
+#[test]
 fn failures_of_jobs_name_the_files_where_they_lie_now() {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     let cache = scratch.path().join("cache");

@@ -322,6 +322,8 @@ impl<'a> Run<'a> {
             self.progress.pause();
             self.session.store.close().map_err(failed)?;
             self.invocation.output.flush()?;
+            // What is to be remembered of this process is written by this process.
+            self.session.remember();
             let rest = Rest {
                 todo,
                 done: self.progress.done,
