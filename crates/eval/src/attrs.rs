@@ -17,17 +17,22 @@ impl Machine {
         if !node.plain {
             return self.attrs_in_general(node, frame);
         }
+        Ok(self.plain_attrs(node, frame))
+    }
+
+    /// A set of nothing but names and values.
+    #[inline]
+    pub(crate) fn plain_attrs(&self, node: &'static ir::Attrs<Value>, frame: Frame<'_>) -> Value {
         // PERF: a set of one attribute needs neither loop nor registers.
         if let [only] = node.values {
-            return Ok(AttrsBuilder::of_one(node.shape, self.delay(only, frame)));
+            return AttrsBuilder::of_one(node.shape, self.delay(only, frame));
         }
         self.attrs_of_names(node, frame)
     }
 
-    /// A set of nothing but names and values.
     #[inline(never)]
-    fn attrs_of_names(&self, node: &'static ir::Attrs<Value>, frame: Frame<'_>) -> Result<Value> {
-        Ok(AttrsBuilder::of_shape(node.shape, node.values.iter().map(|v| self.delay(v, frame))))
+    fn attrs_of_names(&self, node: &'static ir::Attrs<Value>, frame: Frame<'_>) -> Value {
+        AttrsBuilder::of_shape(node.shape, node.values.iter().map(|v| self.delay(v, frame)))
     }
 
     #[inline(never)]
@@ -38,7 +43,7 @@ impl Machine {
                     self.bind(node.from, frame);
                 }
                 if node.dynamic.is_empty() {
-                    return self.attrs_of_names(node, frame);
+                    return Ok(self.attrs_of_names(node, frame));
                 }
             }
             Some(rec) => {

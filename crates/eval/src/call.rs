@@ -69,21 +69,25 @@ impl Machine {
             self.pass_out_of_order(lambda, 0, args, &room[..N], frame)?;
             return self.enter_few(closure, lambda, &room, inside, node.pos);
         }
-        let mut mask = self.pass_in_order(&args[0], &room[0], strict.mask, N > 1, frame)?;
+        let unseen = strict.unseen;
+        let mut mask = self.pass_in_order(&args[0], &room[0], strict.mask, unseen & 1 != 0, N > 1, frame)?;
         if N > 1 {
-            mask = self.pass_in_order(&args[1], &room[1], mask, N > 2, frame)?;
+            mask = self.pass_in_order(&args[1], &room[1], mask, unseen & 2 != 0, N > 2, frame)?;
         }
         if N > 2 {
-            self.pass_in_order(&args[2], &room[2], mask, false, frame)?;
+            self.pass_in_order(&args[2], &room[2], mask, unseen & 4 != 0, false, frame)?;
         }
         self.enter_few(closure, lambda, &room, inside, node.pos)
     }
 
     /// Puts an argument into its slot, evaluated if the mask's first bit says so. The mask for the next one, if there is one.
     #[inline(always)]
-    fn pass_in_order(&self, arg: &'static Expr, slot: &Slot, mask: u64, more: bool, frame: Frame<'_>) -> Result<u64> {
+    fn pass_in_order(&self, arg: &'static Expr, slot: &Slot, mask: u64, unseen: bool, more: bool, frame: Frame<'_>) -> Result<u64> {
         if mask & 1 == 0 {
-            slot.set(self.delay(arg, frame));
+            slot.set(match arg {
+                Expr::Suspend(node) if unseen => self.make(node, frame),
+                arg => self.delay(arg, frame),
+            });
             return Ok(mask >> 1);
         }
         let cell = self.evaluate_early(arg, frame)?;
@@ -240,7 +244,7 @@ impl Machine {
         }
         let mut mask = strict.mask;
         for (arg, slot) in args.iter().zip(locals) {
-            mask = self.pass_in_order(arg, slot, mask, true, frame)?;
+            mask = self.pass_in_order(arg, slot, mask, false, true, frame)?;
         }
         Ok(())
     }

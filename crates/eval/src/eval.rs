@@ -159,6 +159,28 @@ impl Machine {
         Thunk::capture(body, frame)
     }
 
+    /// A cell of suspended code that nobody sees: lists and sets of delayed values are made at once.
+    #[inline(never)]
+    pub(crate) fn make(&self, node: &'static Suspend<Value>, frame: Frame<'_>) -> Value {
+        let body = &node.body;
+        if body.captures.len() > FEW_SLOTS {
+            return self.suspend(body, frame);
+        }
+        let room = [const { Slot::new() }; FEW_SLOTS];
+        let captures = &room[..body.captures.len()];
+        match body.expr {
+            Expr::Attrs(set) if set.plain => {
+                self.capture(body, captures, frame);
+                self.plain_attrs(set, Frame::new(body, &[], captures))
+            }
+            Expr::List(items) => {
+                self.capture(body, captures, frame);
+                self.list(items, Frame::new(body, &[], captures))
+            }
+            _ => self.suspend(body, frame),
+        }
+    }
+
     #[inline]
     fn capture(&self, body: &'static Body, slots: &[Slot], frame: Frame<'_>) {
         for (slot, &var) in slots.iter().zip(body.captures) {

@@ -209,6 +209,18 @@ pub struct Suspend<V: 'static> {
     pub body: Body<V>,
 }
 
+impl<V> Suspend<V> {
+    /// Whether it is a list or a set of delayed values: making it evaluates nothing.
+    #[inline]
+    pub fn is_made(&self) -> bool {
+        match &self.body.expr {
+            Expr::List(_) => true,
+            Expr::Attrs(set) => set.plain,
+            _ => false,
+        }
+    }
+}
+
 /// Which arguments a function's body forces first, before anything else can be observed.
 #[derive(Debug)]
 pub struct Strict {
@@ -218,6 +230,8 @@ pub struct Strict {
     pub in_order: bool,
     /// The order in which the body forces them.
     pub order: &'static [u8],
+    /// Bit per argument of which nobody sees the cell: wherever the function names one, it forces it.
+    pub unseen: u64,
 }
 
 /// A variable that no lexical scope binds.

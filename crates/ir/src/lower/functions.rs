@@ -33,7 +33,9 @@ impl<L: Literals> Lowering<'_, L> {
             Some(_) => Vec::new(),
             None => strictness::forced_first(&expr, arity, self.literals),
         };
+        let unseen = if pattern.is_none() && locals as usize <= FEW_SLOTS { strictness::unseen(&expr, arity) } else { 0 };
         let strict = Strict {
+            unseen,
             mask: strict.iter().fold(0, |mask, &i| mask | 1 << i),
             in_order: strict.is_sorted(),
             order: keep_all(strict),
