@@ -78,7 +78,7 @@ pub(crate) fn forces<L: Literals>(expr: &Expr<L::Value>, slot: u32, literals: &L
 
 /// Arguments among the first `arity` slots of which nobody sees the cell, as bits: wherever the body names one, it forces it. Such an
 /// argument may be made before the call where making it evaluates nothing.
-// PERF: no thunk for it (thunk-chain: a fifth of the instructions).
+// PERF: no thunk for it (thunk-chain: 8 % of the instructions, 11 % of the time).
 pub(crate) fn unseen<V>(body: &Expr<V>, arity: usize) -> u64 {
     let is_unseen = |slot: &u32| only_forced(body, Var::local(*slot), MOST_NESTED);
     (0..arity.min(8) as u32).filter(is_unseen).fold(0, |bits, slot| bits | 1 << slot)
