@@ -45,7 +45,7 @@ pub(super) enum Place {
 /// Texts, packed.
 #[derive(Default)]
 pub(super) struct Texts {
-    packs: Vec<Vec<u8>>,
+    packs: Vec<Box<[u8]>>,
     /// The pack that is being filled.
     open: Vec<u8>,
 }
@@ -67,7 +67,8 @@ impl Texts {
         if self.open.len() >= FULL
             && let Ok(packed) = zstd::bulk::compress(&self.open, LEVEL)
         {
-            self.packs.push(packed);
+            // What it was packed into has room for the whole text.
+            self.packs.push(packed.as_slice().into());
             self.open.clear();
         }
         place
@@ -99,7 +100,7 @@ mod tests {
         let places: Vec<Place> = (0..200).map(|n| texts.keep(&text(n).into())).collect();
         let large = texts.keep(&vec![7; 3 * FULL].into());
         let lasting = texts.keep(&Text::from(&b"for ever"[..]));
-        assert!(texts.packs.len() > 3 && texts.packs.iter().map(Vec::len).sum::<usize>() < FULL / 10);
+        assert!(texts.packs.len() > 3 && texts.packs.iter().map(|pack| pack.len()).sum::<usize>() < FULL / 10);
         for (n, &place) in places.iter().enumerate() {
             assert_eq!(*texts.get(place), text(n)[..]);
         }
