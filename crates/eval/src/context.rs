@@ -5,11 +5,29 @@ use firn_source::{Pos, Symbol};
 use firn_store::context::Element;
 use firn_store::store_dir::StoreDir;
 use firn_value::{Context, Error, ErrorKind};
+use std::cell::RefCell;
+
+/// How many elements a thread remembers, direct mapped.
+const RECENT: usize = 1 << 12;
+
+thread_local! {
+    static MET: RefCell<Vec<Option<(Symbol, Element)>>> = RefCell::new(vec![None; RECENT]);
+}
 
 /// The elements of a context in Nix's order: plain paths, deep derivations, outputs.
+// PERF: a derivation's inputs are those of many others, and the store keeps them: what is the same path is one in memory.
 pub fn context_elements(context: Context) -> Vec<Element> {
-    let parse = |element: &Symbol| Element::parse(element.as_bytes()).expect("contexts hold what `to_bytes` wrote");
-    let mut elements: Vec<Element> = context.elements().iter().map(parse).collect();
+    let mut elements: Vec<Element> = MET.with_borrow_mut(|met| {
+        let parse = |&symbol: &Symbol| match &mut met[symbol.id() as usize % RECENT] {
+            Some((known, element)) if *known == symbol => element.clone(),
+            place => {
+                let element = Element::parse(symbol.as_bytes()).expect("contexts hold what `to_bytes` wrote");
+                *place = Some((symbol, element.clone()));
+                element
+            }
+        };
+        context.elements().iter().map(parse).collect()
+    });
     elements.sort_unstable();
     elements
 }
