@@ -1,6 +1,6 @@
 //! Where the lines of a text begin, in a byte per line until somebody asks.
 
-use memchr::{memchr, memchr_iter, memchr2_iter};
+use memchr::{memchr, memchr2_iter};
 use std::sync::OnceLock;
 
 /// The line index of a text.
@@ -19,7 +19,7 @@ impl Lines {
         let mut lengths = Lengths { bytes: Vec::with_capacity(text.len() / 24), start: 0 };
         // Looking for one byte is quicker, and few texts have the other.
         if memchr(b'\r', text).is_none() {
-            memchr_iter(b'\n', text).for_each(|end| lengths.push(end));
+            each_newline(text, |end| lengths.push(end));
         } else {
             let ends = memchr2_iter(b'\n', b'\r', text);
             let within = |end: &usize| text[*end] == b'\r' && text.get(end + 1) == Some(&b'\n');
@@ -47,6 +47,25 @@ impl Lines {
             starts.into_boxed_slice()
         })
     }
+}
+
+/// Tells of every line feed.
+// PERF: lines are short: eight bytes at a time take a quarter of the instructions of a search for each.
+fn each_newline(text: &[u8], mut each: impl FnMut(usize)) {
+    const FEEDS: u64 = u64::from_ne_bytes([b'\n'; 8]);
+    const LOW: u64 = u64::from_ne_bytes([0x7f; 8]);
+    let (words, rest) = text.as_chunks::<8>();
+    for (i, word) in words.iter().enumerate() {
+        let other = u64::from_le_bytes(*word) ^ FEEDS;
+        // The highest bit of each byte that is zero, and no other.
+        let mut found = !(((other & LOW) + LOW) | other | LOW);
+        while found != 0 {
+            each(i * 8 + found.trailing_zeros() as usize / 8);
+            found &= found - 1;
+        }
+    }
+    let before = words.len() * 8;
+    rest.iter().enumerate().filter(|(_, byte)| **byte == b'\n').for_each(|(i, _)| each(before + i));
 }
 
 struct Lengths {

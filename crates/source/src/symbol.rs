@@ -51,7 +51,14 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 }
 
 struct Interner {
-    table: HashTable<(u64, u32)>,
+    /// Names by the low half of their hash.
+    table: HashTable<(u32, u32)>,
+}
+
+/// The hash by which the table goes, of the half that it keeps.
+#[inline]
+fn spread(half: u32) -> u64 {
+    u64::from(half).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 static SHARD: [Mutex<Interner>; SHARDS] = [const { Mutex::new(Interner { table: HashTable::new() }) }; SHARDS];
@@ -128,11 +135,13 @@ impl Symbol {
     fn look_up(name: &[u8], h: u64) -> Symbol {
         let shard = &SHARD[(h >> 32) as usize % SHARDS];
         let mut interner = shard.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(&(_, id)) = interner.table.find(h, |&(hh, id)| hh == h && Symbol(id).as_bytes() == name) {
+        let half = h as u32;
+        let is_name = |&(known, id): &(u32, u32)| known == half && Symbol(id).as_bytes() == name;
+        if let Some(&(_, id)) = interner.table.find(spread(half), is_name) {
             return Symbol(id);
         }
         let id = Symbol::publish(name);
-        interner.table.insert_unique(h, (h, id), |&(hh, _)| hh);
+        interner.table.insert_unique(spread(half), (half, id), |&(half, _)| spread(half));
         Symbol(id)
     }
 
