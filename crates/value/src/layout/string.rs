@@ -25,6 +25,8 @@ const SHARED: u8 = 2;
 const NAMED: u8 = 4;
 /// Shorter parts of strings are copied: that takes no more memory and keeps them close.
 const SHARE_FROM: usize = 24;
+/// Bytes that were made for a string are copied to be close to others if they are fewer.
+const STAY_FROM: usize = 1 << 18;
 
 pub(super) fn lay_out<'a>(
     kind: u8,
@@ -80,10 +82,34 @@ unsafe fn copy(from: &[u8], to: *mut u8) {
     }
 }
 
+/// A string of bytes that lie elsewhere.
+fn shared(bytes: &'static [u8], context: Context) -> Value {
+    let set = context.as_set();
+    let lead = 1 + usize::from(set.is_some());
+    let object = heap::alloc(lead + 1);
+    // SAFETY: the allocation holds the header, the context word if any, and the address (invariant 1).
+    unsafe {
+        object.write(header(kind::STRING, SHARED | if set.is_some() { HAS_CONTEXT } else { 0 }, bytes.len() as u64));
+        if let Some(set) = set {
+            object.add(1).write(std::ptr::from_ref(set).expose_provenance() as u64);
+        }
+        object.add(lead).write(bytes.as_ptr().expose_provenance() as u64);
+    }
+    Value::from_ptr(object, tag::STRING)
+}
+
 impl Value {
     /// A string with its context.
     pub fn string(bytes: &[u8], context: Context) -> Value {
         Value::from_ptr(lay_out(kind::STRING, context.as_set(), std::iter::once(bytes)), tag::STRING)
+    }
+
+    /// A string of bytes that were made for it: many of them stay where they are.
+    pub fn string_from(bytes: Vec<u8>, context: Context) -> Value {
+        if bytes.len() < STAY_FROM {
+            return Value::string(&bytes, context);
+        }
+        shared(bytes.leak(), context)
     }
 
     /// A string made of parts, copied once.
@@ -176,22 +202,7 @@ impl Str {
         if bytes.len() < SHARE_FROM {
             return Value::string(bytes, context);
         }
-        let set = context.as_set();
-        let lead = 1 + usize::from(set.is_some());
-        let object = heap::alloc(lead + 1);
-        // SAFETY: the allocation holds the header, the context word if any, and the address (invariant 1).
-        unsafe {
-            object.write(header(
-                kind::STRING,
-                SHARED | if set.is_some() { HAS_CONTEXT } else { 0 },
-                bytes.len() as u64,
-            ));
-            if let Some(set) = set {
-                object.add(1).write(std::ptr::from_ref(set).expose_provenance() as u64);
-            }
-            object.add(lead).write(bytes.as_ptr().expose_provenance() as u64);
-        }
-        Value::from_ptr(object, tag::STRING)
+        shared(bytes, context)
     }
 
     /// The string as a value.
