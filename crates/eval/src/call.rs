@@ -260,7 +260,7 @@ impl Machine {
         frame: Frame<'_>,
     ) -> Result<()> {
         let mut early = 0u64;
-        for &i in lambda.strict.order {
+        for &i in lambda.strict.order() {
             let i = i as usize;
             if i < done {
                 // An argument given before that is not evaluated yet must be forced first, by the body.

@@ -110,12 +110,12 @@ impl Machine {
         match function.as_function()? {
             Function::Closure(closure) => {
                 let lambda = closure.lambda();
-                if lambda.params.is_empty() { lambda.pattern.as_ref() } else { None }
+                if lambda.params.is_empty() { lambda.pattern } else { None }
             }
             Function::Partial(partial) => match partial.function().as_function()? {
                 Function::Closure(closure) => {
                     let lambda = closure.lambda();
-                    if lambda.params.len() == partial.args().len() { lambda.pattern.as_ref() } else { None }
+                    if lambda.params.len() == partial.args().len() { lambda.pattern } else { None }
                 }
                 _ => None,
             },

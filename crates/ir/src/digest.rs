@@ -47,7 +47,7 @@ impl CodeDigests {
             let mut writer = Writer { hasher: blake3::Hasher::new(), digests: self, constant };
             let Lambda { params, pattern, body, name: _, strict: _, arity: _, few: _, marks: _ } = lambda;
             writer.number(params.len() as u64);
-            writer.pattern(pattern.as_ref());
+            writer.pattern(*pattern);
             writer.number(u64::from(body.locals));
             writer.expr(&body.expr);
             *writer.hasher.finalize().as_bytes()

@@ -226,12 +226,29 @@ impl<V> Suspend<V> {
 pub struct Strict {
     /// Bit per argument (of the first 64).
     pub mask: u64,
+    order: [u8; Strict::MOST],
+    count: u8,
     /// The body forces them in ascending order.
     pub in_order: bool,
+    /// Bit per argument (of the first eight) of which nobody sees the cell: wherever the function names one, it forces it.
+    pub unseen: u8,
+}
+
+impl Strict {
+    /// So many are known at most.
+    pub(crate) const MOST: usize = 8;
+
+    pub(crate) fn new(forced: &[u8], unseen: u8) -> Strict {
+        let mut order = [0; Strict::MOST];
+        order[..forced.len()].copy_from_slice(forced);
+        let mask = forced.iter().fold(0, |mask, &i| mask | 1 << i);
+        Strict { mask, order, count: forced.len() as u8, in_order: forced.is_sorted(), unseen }
+    }
+
     /// The order in which the body forces them.
-    pub order: &'static [u8],
-    /// Bit per argument of which nobody sees the cell: wherever the function names one, it forces it.
-    pub unseen: u64,
+    pub fn order(&self) -> &[u8] {
+        &self.order[..usize::from(self.count)]
+    }
 }
 
 /// A variable that no lexical scope binds.
@@ -380,7 +397,7 @@ pub struct Lambda<V: 'static> {
     /// Plain arguments; argument `i` is local slot `i`.
     pub params: &'static [Param],
     /// The pattern that is the last argument, if any: the set is local slot `params.len()`.
-    pub pattern: Option<Pattern<V>>,
+    pub pattern: Option<&'static Pattern<V>>,
     /// The code.
     pub body: Body<V>,
     /// The name the function was bound to.

@@ -75,7 +75,7 @@ pub fn lower<L: Literals>(
     scope: &[Symbol],
     globals: &dyn Globals<L::Value>,
     literals: &mut L,
-) -> Result<&'static Program<L::Value>, LowerError> {
+) -> Result<&'static Program<L::Value>, Box<LowerError>> {
     let mut scopes = Scopes::new();
     scopes.enter();
     let first = scopes.slots(scope.len() as u32);
@@ -107,7 +107,7 @@ struct Lowering<'a, L: Literals> {
     positions: Vec<Pos>,
 }
 
-type Lowered<V> = Result<Expr<V>, LowerError>;
+type Lowered<V> = Result<Expr<V>, Box<LowerError>>;
 
 impl<'a, L: Literals> Lowering<'a, L> {
     fn new(
@@ -340,7 +340,7 @@ impl<'a, L: Literals> Lowering<'a, L> {
         Ok(Expr::Select(keep(Select { base, path, default, pos })))
     }
 
-    fn path(&mut self, path: ast::Range) -> Result<&'static [AttrName<L::Value>], LowerError> {
+    fn path(&mut self, path: ast::Range) -> Result<&'static [AttrName<L::Value>], Box<LowerError>> {
         let ast = self.ast;
         let mut names = Vec::with_capacity(path.len());
         for &name in ast.path(path) {
@@ -426,7 +426,7 @@ impl<'a, L: Literals> Lowering<'a, L> {
         if let (false, &[left, right]) = (force_string, parts) {
             return self.sum(left, right, pos);
         }
-        let parts = parts.iter().map(|p| Ok((self.strict(p.expr)?, p.pos))).collect::<Result<Vec<_>, _>>()?;
+        let parts = parts.iter().map(|p| Ok((self.strict(p.expr)?, p.pos))).collect::<Result<Vec<_>, Box<LowerError>>>()?;
         Ok(Expr::Concat(keep(Concat { force_string, parts: keep_all(parts), pos })))
     }
 }
@@ -445,6 +445,6 @@ fn operator(op: Arith) -> (&'static str, BinaryOp) {
 }
 
 /// The error for a variable that nothing binds.
-pub(crate) fn undefined(name: Symbol, pos: Pos) -> LowerError {
-    LowerError { message: format!("undefined variable '\x1b[35;1m{name}\x1b[0m'"), pos }
+pub(crate) fn undefined(name: Symbol, pos: Pos) -> Box<LowerError> {
+    Box::new(LowerError { message: format!("undefined variable '\x1b[35;1m{name}\x1b[0m'"), pos })
 }

@@ -18,7 +18,7 @@ pub(crate) struct NameList {
     /// See [`Shape::name_list`].
     pub word: AtomicU64,
     by_name: OnceLock<Box<[u32]>>,
-    places: OnceLock<Box<[u32]>>,
+    places: OnceLock<Box<[u16]>>,
 }
 
 thread_local! {
@@ -67,7 +67,7 @@ impl NameList {
         loop {
             match places[at] {
                 0 => return None,
-                n if self.names[n as usize - 1] == name => return Some(n as usize - 1),
+                n if self.names[usize::from(n) - 1] == name => return Some(usize::from(n) - 1),
                 _ => at = (at + 1) & (places.len() - 1),
             }
         }
@@ -75,14 +75,14 @@ impl NameList {
 
     /// An open-addressed table, at most half full: index + 1, or 0 where nothing is.
     #[cold]
-    fn make_places(&self) -> Box<[u32]> {
+    fn make_places(&self) -> Box<[u16]> {
         let mut places = vec![0; (self.names.len() * 2).next_power_of_two()].into_boxed_slice();
         for (i, &name) in self.names.iter().enumerate() {
             let mut at = place(name, places.len());
             while places[at] != 0 {
                 at = (at + 1) & (places.len() - 1);
             }
-            places[at] = i as u32 + 1;
+            places[at] = i as u16 + 1;
         }
         places
     }

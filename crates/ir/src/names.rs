@@ -6,7 +6,7 @@ use firn_syntax::ast::{Ast, AttrName, AttrValue, AttrsId, Expr, ExprId, Lambda, 
 use std::cell::RefCell;
 
 /// The error of lowering this tree, if it has one.
-pub fn check_names<V>(ast: &Ast, globals: &dyn Globals<V>) -> Result<(), LowerError> {
+pub fn check_names<V>(ast: &Ast, globals: &dyn Globals<V>) -> Result<(), Box<LowerError>> {
     let mut check = Check { ast, globals, bound: BOUND.take(), withs: 0, depth: 0 };
     check.expr(ast.root())?;
     // Every name is unbound again.
@@ -41,14 +41,14 @@ impl<V> Check<'_, V> {
         self.bound[name.id() as usize] -= 1;
     }
 
-    fn variable(&self, name: Symbol, pos: Pos) -> Result<(), LowerError> {
+    fn variable(&self, name: Symbol, pos: Pos) -> Result<(), Box<LowerError>> {
         let known = self.withs > 0
             || self.bound.get(name.id() as usize).is_some_and(|&count| count > 0)
             || self.globals.global(name).is_some();
         if known { Ok(()) } else { Err(undefined(name, pos)) }
     }
 
-    fn expr(&mut self, id: ExprId) -> Result<(), LowerError> {
+    fn expr(&mut self, id: ExprId) -> Result<(), Box<LowerError>> {
         self.depth += 1;
         let result = if self.depth.is_multiple_of(64) {
             stacker::maybe_grow(128 << 10, 4 << 20, || self.node(id))
@@ -59,12 +59,12 @@ impl<V> Check<'_, V> {
         result
     }
 
-    fn all(&mut self, range: Range) -> Result<(), LowerError> {
+    fn all(&mut self, range: Range) -> Result<(), Box<LowerError>> {
         let ast = self.ast;
         ast.exprs(range).iter().try_for_each(|&id| self.expr(id))
     }
 
-    fn path(&mut self, path: Range) -> Result<(), LowerError> {
+    fn path(&mut self, path: Range) -> Result<(), Box<LowerError>> {
         let ast = self.ast;
         ast.path(path).iter().try_for_each(|name| match name {
             AttrName::Static(_) => Ok(()),
@@ -72,7 +72,7 @@ impl<V> Check<'_, V> {
         })
     }
 
-    fn node(&mut self, id: ExprId) -> Result<(), LowerError> {
+    fn node(&mut self, id: ExprId) -> Result<(), Box<LowerError>> {
         let ast = self.ast;
         match ast.expr(id) {
             Expr::Int(_) | Expr::Float(_) | Expr::String(_) | Expr::Path(_) | Expr::CurPos(_) => Ok(()),
@@ -120,7 +120,7 @@ impl<V> Check<'_, V> {
     }
 
     /// An attribute set, or the bindings of a `let` with its body.
-    fn set(&mut self, id: AttrsId, body: Option<ExprId>) -> Result<(), LowerError> {
+    fn set(&mut self, id: AttrsId, body: Option<ExprId>) -> Result<(), Box<LowerError>> {
         let ast = self.ast;
         let set = ast.attrs(id);
         let defs = ast.attr_defs(set.defs);
@@ -152,7 +152,7 @@ impl<V> Check<'_, V> {
         Ok(())
     }
 
-    fn lambda(&mut self, lambda: &Lambda) -> Result<(), LowerError> {
+    fn lambda(&mut self, lambda: &Lambda) -> Result<(), Box<LowerError>> {
         let ast = self.ast;
         let formals = lambda.formals.map_or(&[][..], |formals| ast.formals(formals.list));
         lambda.arg.into_iter().for_each(|name| self.bind(name));

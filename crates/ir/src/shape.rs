@@ -24,8 +24,9 @@ const _: () = assert!(size_of::<Shape>() == 48);
 /// The positions of small sets that are not written anywhere.
 static NOWHERE: [Pos; 64] = [Pos::NONE; 64];
 
-/// Larger shapes are looked up by a table of places.
+/// Larger shapes are looked up by a table of places, which are numbers of sixteen bits.
 const TABLE_FROM: usize = 32;
+const TABLE_TO: usize = u16::MAX as usize;
 
 impl Shape {
     /// A shape of names that are already in ascending symbol order.
@@ -94,7 +95,7 @@ impl Shape {
         if self.names.len() <= 12 {
             return self.names.iter().position(|&n| n == name);
         }
-        if self.names.len() < TABLE_FROM {
+        if self.names.len() < TABLE_FROM || self.names.len() >= TABLE_TO {
             return self.names.binary_search(&name).ok();
         }
         self.list.index_by_table(name)

@@ -4,14 +4,14 @@
 //! call instead of suspending it: nothing can be told apart, provided an error is kept in the cell and raised only
 //! when the body forces it. The analysis lists such arguments in the order in which the body forces them.
 
-use crate::expr::{BinaryOp, Binding, Expr, Var};
+use crate::expr::{BinaryOp, Binding, Expr, Strict, Var};
 use crate::lower::Literals;
 use std::ops::Range;
 
 /// Arguments among the first `arity` slots that `body` forces first, in order.
 pub(crate) fn forced_first<L: Literals>(body: &Expr<L::Value>, arity: usize, literals: &L) -> Vec<u8> {
     let mut found = Vec::new();
-    walk(body, &(0..arity.min(8) as u32), literals, &mut found);
+    walk(body, &(0..arity.min(Strict::MOST) as u32), literals, &mut found);
     found.into_iter().map(|slot| slot as u8).collect()
 }
 
@@ -79,9 +79,9 @@ pub(crate) fn forces<L: Literals>(expr: &Expr<L::Value>, slot: u32, literals: &L
 /// Arguments among the first `arity` slots of which nobody sees the cell, as bits: wherever the body names one, it forces it. Such an
 /// argument may be made before the call where making it evaluates nothing.
 // PERF: no thunk for it (thunk-chain: 8 % of the instructions, 11 % of the time).
-pub(crate) fn unseen<V>(body: &Expr<V>, arity: usize) -> u64 {
+pub(crate) fn unseen<V>(body: &Expr<V>, arity: usize) -> u8 {
     let is_unseen = |slot: &u32| only_forced(body, Var::local(*slot), MOST_NESTED);
-    (0..arity.min(8) as u32).filter(is_unseen).fold(0, |bits, slot| bits | 1 << slot)
+    (0..arity.min(Strict::MOST) as u32).filter(is_unseen).fold(0, |bits, slot| bits | 1 << slot)
 }
 
 /// Code that is nested deeper is not looked into.

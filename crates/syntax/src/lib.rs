@@ -22,3 +22,4 @@ pub use error::ParseError;
 pub use essence::essence;
 pub use parse::{Features, Home, Lint, MAX_NESTING, NoBindings, parse, parse_bindings};
 pub use print::{print, print_expr};
+pub use reuse::MANY;

@@ -3,6 +3,9 @@
 use crate::ast::{Ast, ExprId};
 use firn_source::{SourceFile, SourceText};
 
+/// A set or `let` with as many definitions has values whose code is made later, from the tree.
+pub const MANY: usize = 64;
+
 /// A tree with more nodes than this is not kept for the next text: few texts are as large.
 pub(crate) const LARGE: usize = 1 << 15;
 
@@ -50,9 +53,10 @@ impl Ast {
         self
     }
 
-    /// The tree without spare room, if it is large: such trees may be kept.
+    /// The tree without spare room, if code may keep it: if a set or `let` of it has [many](MANY) definitions.
+    // PERF: the room is that of the largest tree before it.
     pub fn compact(mut self) -> Ast {
-        if self.nodes.capacity() > LARGE {
+        if self.attrs.iter().any(|set| set.defs.len() >= MANY) {
             self.nodes.shrink_to_fit();
             self.ids.shrink_to_fit();
             self.paths.shrink_to_fit();

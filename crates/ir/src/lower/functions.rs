@@ -34,12 +34,7 @@ impl<L: Literals> Lowering<'_, L> {
             None => strictness::forced_first(&expr, arity, self.literals),
         };
         let unseen = if pattern.is_none() && locals as usize <= FEW_SLOTS { strictness::unseen(&expr, arity) } else { 0 };
-        let strict = Strict {
-            unseen,
-            mask: strict.iter().fold(0, |mask, &i| mask | 1 << i),
-            in_order: strict.is_sorted(),
-            order: keep_all(strict),
-        };
+        let strict = Strict::new(&strict, unseen);
         let body = Body { expr, locals, captures, pos: ast.pos_of(last.body), now: None };
         let params = keep_all(params);
         let arity = params.len() as u32 + u32::from(pattern.is_some());
@@ -53,7 +48,7 @@ impl<L: Literals> Lowering<'_, L> {
         &mut self,
         params: &[Param],
         last: &ast::Lambda,
-    ) -> Result<(Option<Pattern<L::Value>>, Expr<L::Value>), LowerError> {
+    ) -> Result<(Option<&'static Pattern<L::Value>>, Expr<L::Value>), Box<LowerError>> {
         let ast = self.ast;
         let first = self.scopes.slots(params.len() as u32);
         for (i, param) in params.iter().enumerate() {
@@ -89,6 +84,6 @@ impl<L: Literals> Lowering<'_, L> {
             pos: last.pos,
             plans: Plans::default(),
         };
-        Ok((Some(pattern), expr))
+        Ok((Some(keep(pattern)), expr))
     }
 }

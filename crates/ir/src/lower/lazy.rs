@@ -16,9 +16,6 @@ use firn_syntax::ast::{self, Ast, ExprId};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// A set or `let` with at least this many definitions has lazy values.
-pub(super) const LARGE: usize = 64;
-
 /// A body that is lowered when it first runs.
 pub struct Lazy<V: 'static> {
     code: OnceLock<&'static Body<V>>,

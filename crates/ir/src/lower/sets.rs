@@ -4,7 +4,7 @@
 //! is bound there is therefore a constant, a function, a suspended body, or a variable whose cell exists already;
 //! NIX: an alias of a name that comes later is a cell of its own, as in Nix.
 
-use super::{Lowered, Lowering, lazy};
+use super::{Lowered, Lowering};
 use crate::arena::{keep, keep_all};
 use crate::expr::*;
 use crate::lower::{Literals, LowerError};
@@ -12,6 +12,7 @@ use crate::scope::Binder;
 use crate::shape::Shape;
 use crate::strictness;
 use firn_source::{Pos, Symbol};
+use firn_syntax::MANY;
 use firn_syntax::ast::{self, AttrDef, AttrValue, AttrsId, ExprId};
 use std::ops::Range;
 
@@ -44,7 +45,7 @@ impl<L: Literals> Lowering<'_, L> {
         &mut self,
         set: &ast::Attrs,
         pending: &Range<u32>,
-    ) -> Result<(Vec<Binding<L::Value>>, Vec<Source<L::Value>>), LowerError> {
+    ) -> Result<(Vec<Binding<L::Value>>, Vec<Source<L::Value>>), Box<LowerError>> {
         let ast = self.ast;
         let (mut bindings, mut sources) = (Vec::new(), Vec::new());
         for source in ast.inherit_sources(set.sources) {
@@ -92,7 +93,7 @@ impl<L: Literals> Lowering<'_, L> {
         defs: &[AttrDef],
         first: u32,
         own_cells: bool,
-    ) -> Result<Vec<Binding<L::Value>>, LowerError> {
+    ) -> Result<Vec<Binding<L::Value>>, Box<LowerError>> {
         let outer = self.exprs.len();
         for def in defs {
             if def.value == AttrValue::Inherited {
@@ -105,7 +106,7 @@ impl<L: Literals> Lowering<'_, L> {
             self.scopes.bind(def.name, first + i as u32);
         }
         let (from, sources) = self.sources(set, &(first..end))?;
-        let many = defs.len() >= lazy::LARGE;
+        let many = defs.len() >= MANY;
         let mut inherited = outer;
         for (i, def) in defs.iter().enumerate() {
             let value = match def.value {
@@ -167,7 +168,7 @@ impl<L: Literals> Lowering<'_, L> {
             return lowered;
         }
         let (from, sources) = self.sources(&set, &(0..0))?;
-        let many = defs.len() >= lazy::LARGE;
+        let many = defs.len() >= MANY;
         let first = self.exprs.len();
         for def in in_order() {
             let value = match def.value {
@@ -206,7 +207,7 @@ impl<L: Literals> Lowering<'_, L> {
         Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec, dynamic, plain: false, pos: set.pos })))
     }
 
-    fn dynamic_attrs(&mut self, set: &ast::Attrs) -> Result<&'static [DynamicAttr<L::Value>], LowerError> {
+    fn dynamic_attrs(&mut self, set: &ast::Attrs) -> Result<&'static [DynamicAttr<L::Value>], Box<LowerError>> {
         let ast = self.ast;
         let mut all = Vec::with_capacity(set.dynamic.len());
         for def in ast.dynamic_defs(set.dynamic) {

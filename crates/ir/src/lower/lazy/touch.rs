@@ -7,7 +7,7 @@ use crate::lower::{Literals, LowerError, operator, undefined};
 use firn_source::{Pos, Symbol};
 use firn_syntax::ast::{Arith, AttrName, AttrValue, AttrsId, Expr, ExprId, Lambda, Range};
 
-type Touched = Result<(), LowerError>;
+type Touched = Result<(), Box<LowerError>>;
 
 impl<L: Literals> Lowering<'_, L> {
     fn touch_name(&mut self, name: Symbol, pos: Pos) -> Touched {
