@@ -5,6 +5,7 @@ use super::{Value, header, header_count, header_low, heap, kind, word::tag};
 use crate::Context;
 use crate::context::ContextSet;
 use firn_source::Symbol;
+use std::sync::OnceLock;
 
 /// A string value.
 #[derive(Clone, Copy)]
@@ -82,6 +83,17 @@ unsafe fn copy(from: &[u8], to: *mut u8) {
     }
 }
 
+/// The strings of no byte and of each byte alone, without context.
+static TINY: [OnceLock<Value>; 257] = [const { OnceLock::new() }; 257];
+
+/// A string of one byte or none, the same one every time.
+// PERF: texts are taken apart into such, and put together of them.
+fn tiny(bytes: &[u8]) -> Value {
+    let place = bytes.first().map_or(256, |&byte| usize::from(byte));
+    let make = || Value::from_ptr(lay_out(kind::STRING, None, std::iter::once(bytes)), tag::STRING);
+    *TINY[place].get_or_init(make)
+}
+
 /// A string of bytes that lie elsewhere.
 fn shared(bytes: &'static [u8], context: Context) -> Value {
     let set = context.as_set();
@@ -101,6 +113,9 @@ fn shared(bytes: &'static [u8], context: Context) -> Value {
 impl Value {
     /// A string with its context.
     pub fn string(bytes: &[u8], context: Context) -> Value {
+        if bytes.len() <= 1 && context.is_empty() {
+            return tiny(bytes);
+        }
         Value::from_ptr(lay_out(kind::STRING, context.as_set(), std::iter::once(bytes)), tag::STRING)
     }
 
@@ -114,6 +129,9 @@ impl Value {
 
     /// A string made of parts, copied once.
     pub fn string_of<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone, context: Context) -> Value {
+        if context.is_empty() && parts.clone().all(<[u8]>::is_empty) {
+            return tiny(&[]);
+        }
         Value::from_ptr(lay_out(kind::STRING, context.as_set(), parts), tag::STRING)
     }
 }
