@@ -1,6 +1,7 @@
 //! Lists: a header with the length and then the cells, or a view into another list's cells.
 
 use super::{Slot, Value, header, header_count, header_kind, header_low, heap, kind, word::tag};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Lists shorter than this are simply copied when appended to.
@@ -169,6 +170,17 @@ impl std::fmt::Debug for List {
     }
 }
 
+/// The list of no elements that belongs to no instance.
+static EMPTY: OnceLock<List> = OnceLock::new();
+
+/// A list of cells that are all `null`.
+fn lay_out(len: usize, mark: u8) -> *const u64 {
+    let object = heap::alloc(1 + len);
+    // SAFETY: the allocation holds the header and `len` zeroed cells (invariant 1).
+    unsafe { object.write(header(kind::LIST, mark, len as u64) | heap::stamp()) };
+    object
+}
+
 /// Builds a list of known length.
 #[derive(Debug)]
 pub struct ListBuilder {
@@ -184,10 +196,10 @@ impl ListBuilder {
 
     /// A list whose header's count says how it was made: 1 for the result of appending.
     fn marked(len: usize, mark: u8) -> ListBuilder {
-        let object = heap::alloc(1 + len);
-        // SAFETY: the allocation holds the header and `len` zeroed cells (invariant 1).
-        unsafe { object.write(header(kind::LIST, mark, len as u64) | heap::stamp()) };
-        ListBuilder { list: List { object }, filled: 0 }
+        if len == 0 && heap::stamp() == 0 {
+            return ListBuilder { list: *EMPTY.get_or_init(|| List { object: lay_out(0, 0) }), filled: 0 };
+        }
+        ListBuilder { list: List { object: lay_out(len, mark) }, filled: 0 }
     }
 
     /// Appends an element.
