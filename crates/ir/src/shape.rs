@@ -14,12 +14,11 @@ use std::sync::atomic::AtomicU64;
 #[derive(Debug)]
 #[repr(align(16))]
 pub struct Shape {
-    names: &'static [Symbol],
     positions: &'static [Pos],
     list: &'static NameList,
 }
 
-const _: () = assert!(size_of::<Shape>() == 48);
+const _: () = assert!(size_of::<Shape>() == 32);
 
 /// The positions of small sets that are not written anywhere.
 static NOWHERE: [Pos; 64] = [Pos::NONE; 64];
@@ -41,7 +40,7 @@ impl Shape {
             Some(nowhere) if nowhere == positions => nowhere,
             _ => keep_each(positions.iter().copied()),
         };
-        keep(Shape { names: list.names, positions, list })
+        keep(Shape { positions, list })
     }
 
     /// The shape of the empty set.
@@ -53,19 +52,19 @@ impl Shape {
     /// Number of names.
     #[inline]
     pub fn len(&self) -> usize {
-        self.names.len()
+        self.positions.len()
     }
 
     /// Whether there is no name.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.positions.is_empty()
     }
 
     /// Names in symbol order.
     #[inline]
     pub fn names(&self) -> &'static [Symbol] {
-        self.names
+        self.list.names
     }
 
     /// Where each name was defined, in symbol order.
@@ -92,11 +91,12 @@ impl Shape {
     #[inline]
     pub fn index(&self, name: Symbol) -> Option<usize> {
         // PERF: most sets are small, and a linear scan over four-byte names beats a binary search there.
-        if self.names.len() <= 12 {
-            return self.names.iter().position(|&n| n == name);
+        let names = self.list.names;
+        if names.len() <= 12 {
+            return names.iter().position(|&n| n == name);
         }
-        if self.names.len() < TABLE_FROM || self.names.len() >= TABLE_TO {
-            return self.names.binary_search(&name).ok();
+        if names.len() < TABLE_FROM || names.len() >= TABLE_TO {
+            return names.binary_search(&name).ok();
         }
         self.list.index_by_table(name)
     }
