@@ -291,7 +291,7 @@ impl<'a, L: Literals> Lowering<'a, L> {
         if scopes.is_empty() {
             return Err(undefined(name, pos));
         }
-        Ok(Expr::Dynamic(keep(Dynamic { name, pos, scopes: keep_all(scopes) })))
+        Ok(Expr::Dynamic(keep(Dynamic { name, pos, scopes })))
     }
 
     fn list(&mut self, range: ast::Range) -> Lowered<L::Value> {

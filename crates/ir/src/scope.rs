@@ -35,6 +35,8 @@ pub(crate) struct Scopes {
     /// Binders whose uses are counted, innermost last.
     watched: Vec<(Binder, u32)>,
     spare: Vec<Vec<(Binder, Var)>>,
+    /// The captures of the body that was left last.
+    last: &'static [Var],
 }
 
 thread_local! {
@@ -75,7 +77,12 @@ impl Scopes {
     // PERF: bodies are many and short: their lists of captures are used again instead of being allocated anew.
     pub fn leave(&mut self) -> (u32, &'static [Var]) {
         let mut level = self.levels.pop().expect("every leave has its enter");
-        let captures = keep_each(level.captures.iter().map(|&(_, var)| var));
+        let vars = level.captures.iter().map(|&(_, var)| var);
+        // Neighbours often capture the same.
+        if !vars.clone().eq(self.last.iter().copied()) {
+            self.last = keep_each(vars);
+        }
+        let captures = self.last;
         level.captures.clear();
         self.spare.push(level.captures);
         (level.most, captures)
@@ -172,10 +179,11 @@ impl Scopes {
     }
 
     /// The enclosing `with` scopes, innermost first.
-    pub fn with_scopes(&mut self) -> Vec<WithScope> {
-        let withs = self.withs.clone();
-        let scope = |(binder, pos)| WithScope { var: self.reach(binder), pos, cache: InlineCache::default() };
-        withs.into_iter().rev().map(scope).collect()
+    pub fn with_scopes(&mut self) -> &'static [WithScope] {
+        keep_each((0..self.withs.len()).rev().map(|i| {
+            let (binder, pos) = self.withs[i];
+            WithScope { var: self.reach(binder), pos, cache: InlineCache::default() }
+        }))
     }
 
     /// Has the `with` scopes captured: the index and position of each, outermost first.

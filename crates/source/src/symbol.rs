@@ -50,6 +50,9 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
+/// How many names a shard has room for when it gets its first.
+const FIRST_ROOM: usize = 800;
+
 struct Interner {
     /// Names by the low half of their hash.
     table: HashTable<(u32, u32)>,
@@ -132,6 +135,11 @@ impl Symbol {
         Symbol::intern(&buffer[..len])
     }
 
+    /// As [`Symbol::intern`], for who remembers names himself.
+    pub fn intern_anew(name: &[u8]) -> Symbol {
+        Symbol::look_up(name, hash(name))
+    }
+
     fn look_up(name: &[u8], h: u64) -> Symbol {
         let shard = &SHARD[(h >> 32) as usize % SHARDS];
         let mut interner = shard.lock().unwrap_or_else(|e| e.into_inner());
@@ -139,6 +147,9 @@ impl Symbol {
         let is_name = |&(known, id): &(u32, u32)| known == half && Symbol(id).as_bytes() == name;
         if let Some(&(_, id)) = interner.table.find(spread(half), is_name) {
             return Symbol(id);
+        }
+        if interner.table.is_empty() {
+            interner.table.reserve(FIRST_ROOM, |&(half, _)| spread(half));
         }
         let id = Symbol::publish(name);
         interner.table.insert_unique(spread(half), (half, id), |&(half, _)| spread(half));

@@ -87,7 +87,7 @@ impl Names {
                 }
             }
         }
-        let symbol = Symbol::intern(name);
+        let symbol = Symbol::intern_anew(name);
         let (first, last) = ends(name);
         self.insert(Entry { first, last, len: name.len() as u32, symbol });
         self.used += 1;
