@@ -1,6 +1,6 @@
 //! The memory of trees, from one text to the next: called by the parser and by whoever is done with a tree.
 
-use crate::ast::{Ast, ExprId};
+use crate::ast::{Ast, Expr, ExprId, Text};
 use firn_source::{SourceFile, SourceText};
 
 /// A set or `let` with as many definitions has values whose code is made later, from the tree.
@@ -57,6 +57,7 @@ impl Ast {
     // PERF: the room is that of the largest tree before it.
     pub fn compact(mut self) -> Ast {
         if self.attrs.iter().any(|set| set.defs.len() >= MANY) {
+            self.keep_literals();
             self.nodes.shrink_to_fit();
             self.ids.shrink_to_fit();
             self.paths.shrink_to_fit();
@@ -70,6 +71,23 @@ impl Ast {
             self.owned.shrink_to_fit();
         }
         self
+    }
+
+    /// Lets the text go: of it the tree needs what its literals say.
+    fn keep_literals(&mut self) {
+        let source = std::mem::take(&mut self.text);
+        let mut literals = Vec::new();
+        for node in &mut self.nodes {
+            if let Expr::String(text) | Expr::Path(text) = node
+                && text.start & Text::OWNED == 0
+            {
+                let bytes = &source[text.start as usize..(text.start + text.len) as usize];
+                text.start = literals.len() as u32;
+                literals.extend_from_slice(bytes);
+            }
+        }
+        literals.shrink_to_fit();
+        self.text = SourceText::new(literals);
     }
 
     /// Gives the tree's memory to the next text that this thread parses.
