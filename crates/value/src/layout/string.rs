@@ -5,7 +5,7 @@ use super::{Value, header, header_count, header_low, heap, kind, word::tag};
 use crate::Context;
 use crate::context::ContextSet;
 use firn_source::Symbol;
-use std::sync::OnceLock;
+use std::cell::Cell;
 
 /// A string value.
 #[derive(Clone, Copy)]
@@ -35,6 +35,9 @@ pub(super) fn lay_out<'a>(
     parts: impl Iterator<Item = &'a [u8]> + Clone,
 ) -> *const u64 {
     let len: usize = parts.clone().map(<[u8]>::len).sum();
+    if len <= 8 && kind == kind::STRING && context.is_none() {
+        return short(len, parts);
+    }
     let lead = 1 + usize::from(context.is_some());
     let object = heap::alloc(lead + len.div_ceil(8));
     // SAFETY: the allocation holds the header, the context word if any, and `len` bytes (invariant 1).
@@ -83,15 +86,55 @@ unsafe fn copy(from: &[u8], to: *mut u8) {
     }
 }
 
-/// The strings of no byte and of each byte alone, without context.
-static TINY: [OnceLock<Value>; 257] = [const { OnceLock::new() }; 257];
+type Short = (u64, usize, *const u64);
 
-/// A string of one byte or none, the same one every time.
+thread_local! {
+    /// Short strings without context that were made lately: their bytes, how many, and the object. Direct mapped.
+    static SHORT: [Cell<Short>; SHORTS] = const { [const { Cell::new((0, 0, std::ptr::null())) }; SHORTS] };
+}
+
+const SHORTS: usize = 1 << 11;
+
+/// At most eight bytes as a word, the first lowest.
+#[inline]
+fn word_of(bytes: &[u8]) -> u64 {
+    if let Some(all) = bytes.first_chunk::<8>() {
+        return u64::from_le_bytes(*all);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (8 * (bytes.len() - 4));
+    }
+    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
+/// A string of at most eight bytes without context; where it was made lately, the same one.
 // PERF: texts are taken apart into such, and put together of them.
-fn tiny(bytes: &[u8]) -> Value {
-    let place = bytes.first().map_or(256, |&byte| usize::from(byte));
-    let make = || Value::from_ptr(lay_out(kind::STRING, None, std::iter::once(bytes)), tag::STRING);
-    *TINY[place].get_or_init(make)
+fn short<'a>(len: usize, parts: impl Iterator<Item = &'a [u8]>) -> *const u64 {
+    let (mut word, mut at) = (0, 0);
+    for part in parts.filter(|part| !part.is_empty()) {
+        // An iterator that gives more the second time must not shift past the end.
+        assert!(part.len() <= len - at);
+        word |= word_of(part) << (8 * at);
+        at += part.len();
+    }
+    let place = (word ^ len as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 53;
+    SHORT.with(|known| {
+        let known = &known[place as usize % SHORTS];
+        let (known_word, known_len, object) = known.get();
+        if known_word == word && known_len == len && !object.is_null() {
+            return object;
+        }
+        let object = heap::alloc(1 + usize::from(len > 0));
+        // SAFETY: the allocation holds the header and the bytes if there are any (invariant 1).
+        unsafe {
+            object.write(header(kind::STRING, 0, len as u64));
+            if len > 0 {
+                object.add(1).write(word.to_le());
+            }
+        }
+        known.set((word, len, object));
+        object
+    })
 }
 
 /// A string of bytes that lie elsewhere.
@@ -113,9 +156,6 @@ fn shared(bytes: &'static [u8], context: Context) -> Value {
 impl Value {
     /// A string with its context.
     pub fn string(bytes: &[u8], context: Context) -> Value {
-        if bytes.len() <= 1 && context.is_empty() {
-            return tiny(bytes);
-        }
         Value::from_ptr(lay_out(kind::STRING, context.as_set(), std::iter::once(bytes)), tag::STRING)
     }
 
@@ -129,9 +169,6 @@ impl Value {
 
     /// A string made of parts, copied once.
     pub fn string_of<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone, context: Context) -> Value {
-        if context.is_empty() && parts.clone().all(<[u8]>::is_empty) {
-            return tiny(&[]);
-        }
         Value::from_ptr(lay_out(kind::STRING, context.as_set(), parts), tag::STRING)
     }
 }
