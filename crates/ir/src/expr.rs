@@ -7,6 +7,7 @@
 
 use crate::{Marks, Plans, Shape};
 pub use crate::lower::lazy::Lazy;
+pub use crate::strictness::Strict;
 use firn_source::{Pos, Symbol};
 use std::sync::atomic::AtomicU64;
 
@@ -218,36 +219,6 @@ impl<V> Suspend<V> {
             Expr::Attrs(set) => set.plain,
             _ => false,
         }
-    }
-}
-
-/// Which arguments a function's body forces first, before anything else can be observed.
-#[derive(Debug)]
-pub struct Strict {
-    /// Bit per argument (of the first 64).
-    pub mask: u64,
-    order: [u8; Strict::MOST],
-    count: u8,
-    /// The body forces them in ascending order.
-    pub in_order: bool,
-    /// Bit per argument (of the first eight) of which nobody sees the cell: wherever the function names one, it forces it.
-    pub unseen: u8,
-}
-
-impl Strict {
-    /// So many are known at most.
-    pub(crate) const MOST: usize = 8;
-
-    pub(crate) fn new(forced: &[u8], unseen: u8) -> Strict {
-        let mut order = [0; Strict::MOST];
-        order[..forced.len()].copy_from_slice(forced);
-        let mask = forced.iter().fold(0, |mask, &i| mask | 1 << i);
-        Strict { mask, order, count: forced.len() as u8, in_order: forced.is_sorted(), unseen }
-    }
-
-    /// The order in which the body forces them.
-    pub fn order(&self) -> &[u8] {
-        &self.order[..usize::from(self.count)]
     }
 }
 

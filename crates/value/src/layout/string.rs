@@ -278,6 +278,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn short_strings_keep_their_bytes_however_they_are_put_together() {
+        let text = b"a\0b\xffcdefg";
+        let string = |v: Value| v.as_str().expect("a string");
+        for _ in 0..2 {
+            for len in 0..=text.len() {
+                for middle in 0..=len {
+                    let parts = [&text[..middle], &[], &text[middle..len]];
+                    assert_eq!(string(Value::string_of(parts.into_iter(), Context::EMPTY)).bytes(), &text[..len]);
+                }
+                let zeros = vec![0; len];
+                assert_eq!(string(Value::string(&zeros, Context::EMPTY)).bytes(), zeros);
+                let context = Context::single(Symbol::from("x"));
+                assert!(string(Value::string(&text[..len], context)).context() == context);
+            }
+        }
+        let long = vec![b'x'; STAY_FROM];
+        assert_eq!(string(Value::string_from(long.clone(), Context::EMPTY)).bytes(), long);
+    }
+
+    #[test]
     fn slices_of_slices_keep_bytes_and_contexts() {
         let context = Context::single(Symbol::from("x"));
         let text: Vec<u8> = (0..200).collect();
