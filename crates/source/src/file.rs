@@ -3,7 +3,7 @@
 //! Every text that is parsed is registered once and gets a range of the 32-bit position space, so that a position is
 //! one word wherever it is carried. Positions serve messages only; they are never digested.
 //!
-//! Texts of files are let go once they are code; of such a text only the lengths of its lines stay. Who needs the text
+//! Texts of files are let go once they are code and there are many; of such a text only the lengths of its lines stay. Who needs the text
 //! again (a message that shows a line) has it read again, and gets it only if it still hashes to the same.
 
 use crate::lines::Lines;
