@@ -206,7 +206,7 @@ impl Writer<'_> {
 fn to_xml(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let (mut out, mut context) = (Vec::new(), ContextBuilder::default());
     value_to_xml(machine, args[0], true, false, pos, &mut out, &mut context)?;
-    Ok(Value::string_from(out, context.finish()))
+    Ok(Value::string(&out, context.finish()))
 }
 
 /// The subject's builtins.

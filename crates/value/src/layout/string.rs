@@ -26,8 +26,6 @@ const SHARED: u8 = 2;
 const NAMED: u8 = 4;
 /// Shorter parts of strings are copied: that takes no more memory and keeps them close.
 const SHARE_FROM: usize = 24;
-/// Bytes that were made for a string are copied to be close to others if they are fewer.
-const STAY_FROM: usize = 1 << 18;
 
 pub(super) fn lay_out<'a>(
     kind: u8,
@@ -137,34 +135,10 @@ fn short<'a>(len: usize, parts: impl Iterator<Item = &'a [u8]>) -> *const u64 {
     })
 }
 
-/// A string of bytes that lie elsewhere.
-fn shared(bytes: &'static [u8], context: Context) -> Value {
-    let set = context.as_set();
-    let lead = 1 + usize::from(set.is_some());
-    let object = heap::alloc(lead + 1);
-    // SAFETY: the allocation holds the header, the context word if any, and the address (invariant 1).
-    unsafe {
-        object.write(header(kind::STRING, SHARED | if set.is_some() { HAS_CONTEXT } else { 0 }, bytes.len() as u64));
-        if let Some(set) = set {
-            object.add(1).write(std::ptr::from_ref(set).expose_provenance() as u64);
-        }
-        object.add(lead).write(bytes.as_ptr().expose_provenance() as u64);
-    }
-    Value::from_ptr(object, tag::STRING)
-}
-
 impl Value {
     /// A string with its context.
     pub fn string(bytes: &[u8], context: Context) -> Value {
         Value::from_ptr(lay_out(kind::STRING, context.as_set(), std::iter::once(bytes)), tag::STRING)
-    }
-
-    /// A string of bytes that were made for it: many of them stay where they are.
-    pub fn string_from(bytes: Vec<u8>, context: Context) -> Value {
-        if bytes.len() < STAY_FROM {
-            return Value::string(&bytes, context);
-        }
-        shared(bytes.leak(), context)
     }
 
     /// A string made of parts, copied once.
@@ -257,7 +231,22 @@ impl Str {
         if bytes.len() < SHARE_FROM {
             return Value::string(bytes, context);
         }
-        shared(bytes, context)
+        let set = context.as_set();
+        let lead = 1 + usize::from(set.is_some());
+        let object = heap::alloc(lead + 1);
+        // SAFETY: the allocation holds the header, the context word if any, and the address (invariant 1).
+        unsafe {
+            object.write(header(
+                kind::STRING,
+                SHARED | if set.is_some() { HAS_CONTEXT } else { 0 },
+                bytes.len() as u64,
+            ));
+            if let Some(set) = set {
+                object.add(1).write(std::ptr::from_ref(set).expose_provenance() as u64);
+            }
+            object.add(lead).write(bytes.as_ptr().expose_provenance() as u64);
+        }
+        Value::from_ptr(object, tag::STRING)
     }
 
     /// The string as a value.
@@ -293,8 +282,6 @@ mod tests {
                 assert!(string(Value::string(&text[..len], context)).context() == context);
             }
         }
-        let long = vec![b'x'; STAY_FROM];
-        assert_eq!(string(Value::string_from(long.clone(), Context::EMPTY)).bytes(), long);
     }
 
     #[test]
