@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::compression::Compression;
 use super::error::{FetchError, file_error, shown};
 use crate::AbsPath;
 
@@ -20,17 +21,10 @@ pub(super) fn unpack(archive: &Path, into: &Path) -> Result<u64, FetchError> {
     let read = file.read(&mut magic).map_err(failed)?;
     file.rewind().map_err(failed)?;
     let file = BufReader::with_capacity(1 << 16, file);
-    let reader: Box<dyn Read> = match &magic[..read] {
-        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(file)),
-        [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(lzma_rust2::XzReader::new(file, true)),
-        [b'B', b'Z', b'h', ..] => Box::new(bzip2::read::MultiBzDecoder::new(file)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            let decoder = ruzstd::decoding::StreamingDecoder::new(file);
-            Box::new(decoder.map_err(|e| failed(std::io::Error::other(e.to_string())))?)
-        }
-        [b'P', b'K', 3 | 5, 4 | 6, ..] => return Err(FetchError::new("failed to extract archive (zip archives are not supported)")),
-        _ => Box::new(file),
-    };
+    if matches!(&magic[..read], [b'P', b'K', 3 | 5, 4 | 6, ..]) {
+        return Err(FetchError::new("failed to extract archive (zip archives are not supported)"));
+    }
+    let reader = Compression::from_start(&magic[..read]).decode(file).map_err(failed)?;
     let made = into.with_extension("unpacking");
     std::fs::create_dir_all(&made).map_err(|e| file_error("creating directory", &made, e))?;
     let newest = unpack_tar(reader, &made);

@@ -6,6 +6,7 @@
 //! downloads/HASH            what is known of a URL: when asked, etag, last address, content
 //! files/SHA256              contents of downloads
 //! trees/SHA256              the same, unpacked        trees/SHA256.nar     their NAR hashes
+//! closures/SHA256           store objects of binary caches, unpacked, by the hash of their archive
 //! ```
 //!
 //! Everything is made beside its place and renamed there, so that a crash leaves nothing half-written.

@@ -142,6 +142,11 @@ impl Fetcher {
         self.disk.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The disk as it is now: for trees that this program has just written.
+    pub(super) fn fresh_disk(&self) -> Arc<dyn Host> {
+        (self.renew)()
+    }
+
     /// The tree that an input means.
     pub fn fetch(&self, input: &Input, store: &dyn Store, dir: &StoreDir) -> Result<Arc<Tree>, FetchError> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use firn_store::hash::{Algorithm, Format, Hasher};
 
-use super::error::{FetchError, file_error, shown};
+use super::error::{FetchError, FetchErrorKind, file_error, shown};
 use super::fetcher::Fetcher;
 use super::url::{Url, url_path_to_path};
 
@@ -77,7 +77,8 @@ impl Fetcher {
         });
         let Ok(mut file) = opened else {
             let parts = (shown(url), shown("Could not read a file:// file"), path.display());
-            return Err(FetchError::new(format!("unable to download '{}': {} (37) Couldn't open file {}", parts.0, parts.1, parts.2)));
+            let message = format!("unable to download '{}': {} (37) Couldn't open file {}", parts.0, parts.1, parts.2);
+            return Err(FetchError::of(FetchErrorKind::Missing, message));
         };
         let place = self.cache.temporary("files")?;
         let mut into = Sink::create(&place)?;
@@ -286,7 +287,8 @@ fn refused(url: &str, status: u16, body: ureq::Body) -> Failed {
     if text.len() < 1024 || text.contains("<html>") {
         message.push_str(&format!("\n\nresponse body:\n\n{}", shown(text)));
     }
-    Failed { error: FetchError::new(message), transient: matches!(status, 408 | 429 | 500 | 502..=504) }
+    let kind = if matches!(status, 401 | 403 | 404 | 407 | 410) { FetchErrorKind::Missing } else { FetchErrorKind::Other };
+    Failed { error: FetchError::of(kind, message), transient: matches!(status, 408 | 429 | 500 | 502..=504) }
 }
 
 /// A file that is hashed while it is written.

@@ -6,8 +6,11 @@
 
 mod archive;
 mod attrs;
+mod binary_cache;
 mod cache;
 mod changed;
+mod closure;
+mod compression;
 mod error;
 mod fetcher;
 mod forge;
@@ -16,7 +19,9 @@ mod git_tree;
 mod http;
 mod input;
 mod put;
+mod received;
 mod registry;
+mod rewritten;
 mod schemes;
 mod settings;
 mod tarball;
@@ -25,6 +30,7 @@ mod worktree;
 
 pub use attrs::{Attr, Attrs, Lazy, attrs_to_json};
 pub use changed::{Changed, changed_since};
+pub use closure::{Closure, ClosureRequest, Copied};
 pub use error::{FetchError, FetchErrorKind, shown};
 pub use fetcher::{Fetcher, Placed, Tree};
 pub use input::Input;
