@@ -27,6 +27,7 @@ mod settings;
 mod tarball;
 mod url;
 mod worktree;
+mod zip;
 
 pub use attrs::{Attr, Attrs, Lazy, attrs_to_json};
 pub use changed::{Changed, changed_since};

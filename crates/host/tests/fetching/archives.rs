@@ -95,7 +95,7 @@ fn garbage_and_wrong_hashes_are_told() {
     let good = sample();
     let server = Server::start(Box::new(move |path, _| match path {
         "/good.tar" => Reply::Full(200, Vec::new(), good.clone()),
-        "/zip.tar" => Reply::Full(200, Vec::new(), b"PK\x03\x04rest".to_vec()),
+        "/zip.tar" => Reply::Full(200, Vec::new(), b"PK\x03\x04rest of nothing".to_vec()),
         _ => Reply::Full(200, Vec::new(), b"this is no archive at all".to_vec()),
     }));
     let cache = tempfile::tempdir().expect("a directory");

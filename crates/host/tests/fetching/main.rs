@@ -5,6 +5,7 @@ mod archives;
 mod git;
 mod server;
 mod transfers;
+mod zips;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
