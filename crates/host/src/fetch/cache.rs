@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! git/HASH[-shallow]        clones of remote repositories
-//! git-trees/REV[-e][-s]     trees of commits          git-trees/REV.nar    their NAR hashes
+//! git-trees/REV[-e][-s][-l] trees of commits          git-trees/REV.nar    their NAR hashes
+//! git-lfs/SHA256            objects that files of commits stand for
 //! downloads/HASH            what is known of a URL: when asked, etag, last address, content
 //! files/SHA256              contents of downloads
 //! trees/SHA256              the same, unpacked        trees/SHA256.nar     their NAR hashes

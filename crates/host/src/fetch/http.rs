@@ -150,6 +150,23 @@ impl Fetcher {
         Err(lasting(FetchError::new(format!("unable to download '{}': too many redirections", shown(url)))))
     }
 
+    /// Asks a server a question of some media type; its answer, which must not be longer than `most`.
+    pub(super) fn post(&self, url: &str, media: &str, question: &str, most: u64) -> Result<Vec<u8>, FetchError> {
+        if self.settings.offline {
+            return Err(FetchError::new(format!("unable to upload to '{}': network access is disabled", shown(url))));
+        }
+        let broken = |why: &dyn std::fmt::Display| FetchError::new(format!("unable to upload to '{}': {why}", shown(url)));
+        let request = self.agent().post(url).header("Content-Type", media).header("Accept", media);
+        let response = request.send(question).map_err(|e| broken(&e))?;
+        let status = response.status().as_u16();
+        if !(200..=299).contains(&status) {
+            return Err(broken(&format!("HTTP error {}", shown(status))));
+        }
+        let mut answer = Vec::new();
+        response.into_body().into_reader().take(most).read_to_end(&mut answer).map_err(|e| broken(&e))?;
+        Ok(answer)
+    }
+
     fn agent(&self) -> ureq::Agent {
         let name = format!("firn/{} {}", env!("CARGO_PKG_VERSION"), self.settings.user_agent_suffix);
         ureq::Agent::config_builder()

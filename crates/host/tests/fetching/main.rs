@@ -3,7 +3,9 @@
 
 mod archives;
 mod git;
+mod lfs;
 mod server;
+mod signed;
 mod transfers;
 mod zips;
 
