@@ -277,6 +277,33 @@ fn what_is_wrong_with_a_cache_is_told_and_leaves_nothing() {
     assert!([top, dep, text].iter().all(|path| !Path::new(path).exists()));
 }
 
+#[test]
+fn memory_keeps_what_content_vouches_for_and_nothing_else() {
+    if !nix_is_here() {
+        return;
+    }
+    let caches = caches("closure-memo");
+    let read = |from: &str, more: &str| format!("builtins.readFile ({})", caches.call(&caches.cache("xz"), from, more));
+    let (dep, text) = (read(&caches.dep, "inputAddressed = true;"), read(&caches.text, ""));
+    let remembering = ["--eval", "--memo", "disk"];
+    // What failed is asked again.
+    let (place, away) = (caches.scratch.path("xz"), caches.scratch.path("away"));
+    std::fs::rename(&place, &away).expect("moved");
+    for expression in [&dep, &text] {
+        caches.fails(expression, &remembering);
+    }
+    std::fs::rename(&away, &place).expect("moved back");
+    for _ in 0..2 {
+        assert_eq!(caches.gives(&dep, &remembering), "\"of dep\\n\"");
+        assert_eq!(caches.gives(&text, &remembering), "\"vouches for itself\\n\"");
+    }
+    // Who vouched for it yesterday may not be believed today; content needs nobody.
+    let wary = Caches { public_key: String::new(), ..caches };
+    let said = wary.fails(&dep, &remembering);
+    assert!(said.contains("lacks a signature by a trusted key"), "{said}");
+    assert_eq!(wary.gives(&text, &remembering), "\"vouches for itself\\n\"");
+}
+
 /// Serves the files of a directory until the test ends; the address.
 fn serve(root: PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

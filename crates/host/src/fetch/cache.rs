@@ -3,6 +3,8 @@
 //! ```text
 //! git/HASH[-shallow]        clones of remote repositories
 //! git-trees/REV[-e][-s][-l] trees of commits          git-trees/REV.nar    their NAR hashes
+//! hg/HASH                   clones of Mercurial repositories
+//! hg-trees/REV              trees of their revisions  hg-trees/REV.nar     their NAR hashes
 //! git-lfs/SHA256            objects that files of commits stand for
 //! downloads/HASH            what is known of a URL: when asked, etag, last address, content
 //! files/SHA256              contents of downloads

@@ -6,6 +6,7 @@
 //! 4. Whoever asked shows the trees at their store paths and hands them to the store, in this order: what others refer to
 //!    comes first.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -190,10 +191,10 @@ pub(super) fn members<T>(
     let mut found = BTreeMap::new();
     let mut todo = vec![root.clone()];
     while let Some(path) = todo.pop() {
-        if !found.contains_key(&path) {
-            let member = find(&path)?;
+        if let Entry::Vacant(place) = found.entry(path) {
+            let member = find(place.key())?;
             todo.extend(info(&member).others());
-            found.insert(path, member);
+            place.insert(member);
         }
     }
     let (mut order, mut begun, mut stack) = (Vec::new(), BTreeSet::new(), vec![(root.clone(), false)]);

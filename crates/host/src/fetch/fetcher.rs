@@ -232,14 +232,6 @@ impl Fetcher {
         Ok(Found { input, placed, nar_hash: Some(hash) })
     }
 
-    fn find_mercurial(&self, input: &Input) -> Result<Found, FetchError> {
-        let why = match super::git::is_installed("hg") {
-            true => "Mercurial repositories are not supported",
-            false => "the program 'hg' is not installed",
-        };
-        Err(FetchError::new(format!("cannot fetch Mercurial repository '{}': {why}", shown(input.show()))))
-    }
-
     /// The NAR hash of what was found.
     fn hash(&self, placed: &mut Placed, input: &Input, there: &InStore<'_>) -> Result<Hash, FetchError> {
         let mut mount = match placed {

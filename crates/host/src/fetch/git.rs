@@ -257,7 +257,7 @@ impl Fetcher {
         }
     }
 
-    fn is_fresh(&self, note: &Path) -> bool {
+    pub(super) fn is_fresh(&self, note: &Path) -> bool {
         let age = note.metadata().and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
         age.is_some_and(|age| age < self.settings.tarball_ttl || self.settings.offline)
     }

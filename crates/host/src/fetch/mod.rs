@@ -20,6 +20,7 @@ mod git_tree;
 mod git_verify;
 mod http;
 mod input;
+mod mercurial;
 mod put;
 mod received;
 mod registry;

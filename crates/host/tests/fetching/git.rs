@@ -146,6 +146,4 @@ fn what_cannot_be_fetched_is_told() {
     assert!(error.to_string().contains("cannot be fetched directly"), "{error}");
     let error = bench.url("path:./here").expect_err("relative");
     assert!(error.to_string().contains("uses a relative path"), "{error}");
-    let error = bench.url("hg+file:///x").expect_err("Mercurial");
-    assert!(error.to_string().starts_with("cannot fetch Mercurial repository"), "{error}");
 }

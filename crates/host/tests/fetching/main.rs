@@ -4,6 +4,7 @@
 mod archives;
 mod git;
 mod lfs;
+mod mercurial;
 mod server;
 mod signed;
 mod transfers;
