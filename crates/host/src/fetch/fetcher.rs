@@ -142,8 +142,8 @@ impl Fetcher {
         self.disk.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The disk as it is now: for trees that this program has just written.
-    pub(super) fn fresh_disk(&self) -> Arc<dyn Host> {
+    /// The disk as it is now, for what was fetched in this run: a host that saw the cache before does not see it.
+    pub fn fresh_disk(&self) -> Arc<dyn Host> {
         (self.renew)()
     }
 

@@ -47,7 +47,7 @@ impl Fetcher {
             }
         }
         let root = AbsPath::new(place.as_os_str().as_bytes())?;
-        let mut mount = Mount { host: self.disk(), root, excluded: Default::default() };
+        let mut mount = Mount { host: self.fresh_disk(), root, excluded: Default::default() };
         if let Some(hash) = self.cache.known_hash("git-trees", &key) {
             return Ok((mount, hash));
         }

@@ -38,7 +38,6 @@ impl Fetcher {
             return Ok(None);
         }
         let root = AbsPath::new(place.as_os_str().as_bytes())?;
-        // The disk may have been seen before this lay there.
         Ok(Some(Mount { host: self.fresh_disk(), root, excluded: Default::default() }))
     }
 
