@@ -117,7 +117,7 @@ fn download_file(machine: &Machine, request: &Request) -> Result<Value> {
     let url = String::from_utf8_lossy(&request.url);
     let place = fetcher.downloaded(&url).map_err(|e| fetch_error(&e))?;
     let root = AbsPath::new(place.as_os_str().as_bytes()).map_err(|e| machine.host_error(e))?;
-    let mount = Mount { host: fetcher.disk(), root, excluded: Default::default() };
+    let mount = Mount { host: fetcher.fresh_disk(), root, excluded: Default::default() };
     let content = mount.host.read_once(&mount.root).map_err(|e| machine.host_error(e))?;
     let hash = Hash::of(Algorithm::Sha256, content.bytes());
     if let Some(wanted) = request.hash.filter(|wanted| *wanted != hash) {

@@ -8,6 +8,8 @@
 mod harness;
 #[path = "hydration/cache_status.rs"]
 mod cache_status;
+#[path = "hydration/closures.rs"]
+mod closures;
 #[path = "hydration/scratch.rs"]
 mod scratch;
 

@@ -28,6 +28,7 @@ use firn_store::content_address::Method;
 use firn_store::context::Built;
 use firn_store::nar::Sink;
 use firn_store::path::StorePath;
+use firn_store::path_info::PathInfo;
 use firn_store::store_dir::StoreDir;
 use firn_store::{Error, ErrorKind, Result};
 
@@ -112,6 +113,15 @@ pub trait Store: Send + Sync {
     /// Adds a tree that `host` reads, now or later.
     fn add_source(&self, path: &StorePath, source: &Source, host: &Arc<dyn Host>) -> Result<(), SourceError>;
 
+    /// Adds an object of another store, with what is known of it there. `host` reads it at `root`, now or later; whoever adds
+    /// it has checked that it is what `info` says, and that this can be believed.
+    fn add_object(&self, info: &Arc<PathInfo>, root: &AbsPath, host: &Arc<dyn Host>) -> Result<()>;
+
+    /// All that is known of an object; none if it does not exist or this store keeps no such knowledge.
+    fn info(&self, _path: &StorePath) -> Result<Option<Arc<PathInfo>>> {
+        Ok(None)
+    }
+
     /// Builds outputs that evaluation wants to read, and gives their paths in the same order.
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>>;
 
@@ -164,6 +174,8 @@ pub struct EvalOnly {
 #[derive(Default)]
 struct AllMade {
     objects: HashMap<StorePath, Made>,
+    /// What is known of those that came from other stores.
+    infos: HashMap<StorePath, Arc<PathInfo>>,
     texts: Texts,
 }
 
@@ -189,7 +201,7 @@ impl EvalOnly {
     }
 
     fn remember(&self, path: &StorePath, text: Option<&Text>, references: Arc<[StorePath]>) {
-        let AllMade { objects, texts } = &mut *self.made();
+        let AllMade { objects, texts, .. } = &mut *self.made();
         objects.entry(path.clone()).or_insert_with(|| Made { text: text.map(|text| texts.keep(text)), references });
     }
 }
@@ -234,6 +246,16 @@ impl Store for EvalOnly {
     fn add_source(&self, path: &StorePath, source: &Source, _: &Arc<dyn Host>) -> Result<(), SourceError> {
         self.remember(path, None, source.references.clone());
         Ok(())
+    }
+
+    fn add_object(&self, info: &Arc<PathInfo>, _: &AbsPath, _: &Arc<dyn Host>) -> Result<()> {
+        self.remember(&info.path, None, info.references.clone().into());
+        self.made().infos.insert(info.path.clone(), info.clone());
+        Ok(())
+    }
+
+    fn info(&self, path: &StorePath) -> Result<Option<Arc<PathInfo>>> {
+        Ok(self.made().infos.get(path).cloned())
     }
 
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {

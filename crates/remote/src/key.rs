@@ -1,76 +1,9 @@
-//! Keys and signatures in Nix's form: `name:base64`. A signature is believed if it is by a key that the user named.
+//! Secret keys in Nix's form, `name:base64`: what signs here. What checks is in the `store` room, with Nix's own signatures.
 
-use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
-use firn_store::encoding::{base64_decode, base64_into};
-use std::collections::BTreeMap;
+use ed25519_dalek::{Signer, SigningKey};
+use firn_store::key::{join, split};
+pub use firn_store::key::{BadKey, Keyring, PublicKey};
 use std::fmt;
-
-/// Why a text is not a key.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BadKey {
-    /// There is no name, a colon and something after it.
-    Form,
-    /// What follows the colon is not base64 of the right length.
-    Bytes,
-    /// The two halves of a secret key do not belong together, or the point is not one that signs.
-    Weak,
-    /// The system gives no random bytes.
-    NoRandom,
-}
-
-impl fmt::Display for BadKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            BadKey::Form => "a key is written NAME:BASE64",
-            BadKey::Bytes => "a key has 32 bytes of base64 after the colon, a secret one 64",
-            BadKey::Weak => "the bytes are not those of an ed25519 key",
-            BadKey::NoRandom => "the system gives no random bytes",
-        })
-    }
-}
-
-impl std::error::Error for BadKey {}
-
-/// Takes the one canonical base64 apart: what prints otherwise than it was read is refused.
-fn split(text: &str) -> Result<(String, Vec<u8>), BadKey> {
-    let text = text.trim();
-    let (name, encoded) = text.split_once(':').ok_or(BadKey::Form)?;
-    if name.is_empty() || encoded.is_empty() || name.len() > 255 || name.contains(char::is_whitespace) {
-        return Err(BadKey::Form);
-    }
-    let bytes = base64_decode(encoded.as_bytes()).map_err(|_| BadKey::Bytes)?;
-    (join("", &bytes)[1..] == *encoded).then(|| (name.to_owned(), bytes)).ok_or(BadKey::Bytes)
-}
-
-fn join(name: &str, bytes: &[u8]) -> String {
-    let mut text = format!("{name}:").into_bytes();
-    base64_into(bytes, &mut text);
-    String::from_utf8_lossy(&text).into_owned()
-}
-
-/// A key that signatures are checked with.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PublicKey {
-    /// Its name.
-    pub name: String,
-    key: VerifyingKey,
-}
-
-impl PublicKey {
-    /// Reads `name:base64`.
-    pub fn parse(text: &str) -> Result<PublicKey, BadKey> {
-        let (name, bytes) = split(text)?;
-        let bytes: [u8; 32] = bytes.try_into().map_err(|_| BadKey::Bytes)?;
-        let key = VerifyingKey::from_bytes(&bytes).map_err(|_| BadKey::Weak)?;
-        if key.is_weak() { Err(BadKey::Weak) } else { Ok(PublicKey { name, key }) }
-    }
-}
-
-impl fmt::Display for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&join(&self.name, self.key.as_bytes()))
-    }
-}
 
 /// A key that signs.
 #[derive(Clone)]
@@ -112,42 +45,12 @@ impl SecretKey {
 
     /// The key to check with.
     pub fn public(&self) -> PublicKey {
-        PublicKey { name: self.name.clone(), key: self.key.verifying_key() }
+        PublicKey::new(&self.name, self.key.verifying_key().as_bytes()).expect("a secret key's public half signs")
     }
 
     /// The signature of a statement.
     pub fn sign(&self, statement: &[u8]) -> [u8; 64] {
         self.key.sign(statement).to_bytes()
-    }
-}
-
-/// The keys that are believed, by name.
-#[derive(Clone, Debug, Default)]
-pub struct Keyring {
-    keys: BTreeMap<String, Vec<VerifyingKey>>,
-}
-
-impl Keyring {
-    /// Believes a key. Several may have one name.
-    pub fn add(&mut self, key: PublicKey) {
-        self.keys.entry(key.name).or_default().push(key.key);
-    }
-
-    /// Whether no key is believed.
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
-    /// Whether a key of this name is believed.
-    pub fn knows(&self, name: &str) -> bool {
-        self.keys.contains_key(name)
-    }
-
-    /// Whether the key of this name signed the statement.
-    pub fn vouches(&self, name: &str, statement: &[u8], signature: &[u8; 64]) -> bool {
-        let signature = Signature::from_bytes(signature);
-        let keys = self.keys.get(name).map_or(&[][..], Vec::as_slice);
-        keys.iter().any(|key| key.verify_strict(statement, &signature).is_ok())
     }
 }
 
@@ -166,13 +69,6 @@ mod tests {
         assert!(ring.vouches("cache.example.org-1", b"x", &again.sign(b"x")));
         assert!(!ring.vouches("cache.example.org-1", b"y", &again.sign(b"x")));
         assert!(!ring.vouches("cache.example.org-2", b"x", &again.sign(b"x")));
-    }
-
-    #[test]
-    fn a_key_of_nix_is_read() {
-        // Made with nix-store --generate-binary-cache-key.
-        let public = "cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY=";
-        assert_eq!(PublicKey::parse(public).unwrap().to_string(), public);
     }
 
     #[test]

@@ -72,6 +72,7 @@ impl Config {
         let slot = &mut self.values[index];
         *slot = match slot.take() {
             Some(before) if append => Some([&before, &b" "[..], value].concat()),
+            None if append => Some([default_of(setting.name), value].concat()),
             _ => Some(value.to_vec()),
         };
         Ok(())
@@ -138,6 +139,15 @@ impl Config {
             "experimental Nix feature '{shown}' is disabled; add '--extra-experimental-features {shown}' to enable it"
         );
         Err(Failure::error(message))
+    }
+}
+
+/// What a list has before anything is appended to it, where that is not nothing.
+fn default_of(name: &str) -> &'static [u8] {
+    match name {
+        "substituters" => b"https://cache.nixos.org/ ",
+        "trusted-public-keys" => b"cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY= ",
+        _ => b"",
     }
 }
 

@@ -53,6 +53,11 @@ pub(super) fn fetch_settings(host: &dyn Host, flags: &Flags, config: &Config) ->
         retry_delay: config.number("filetransfer-retry-delay").map_or(defaults.retry_delay, Duration::from_millis),
         user_agent_suffix: text(config, "user-agent-suffix").unwrap_or_default(),
         access_tokens: config.words("access-tokens").filter_map(pair).collect(),
+        trusted_public_keys: match config.text("trusted-public-keys") {
+            Some(_) => config.words("trusted-public-keys").map(|key| String::from_utf8_lossy(key).into_owned()).collect(),
+            None => defaults.trusted_public_keys,
+        },
+        require_sigs: flag("require-sigs", true),
         flake_registry: text(config, "flake-registry").unwrap_or(defaults.flake_registry),
         conf_dir: dir(host, b"NIX_CONF_DIR").unwrap_or(defaults.conf_dir),
         user_conf_dir: user_conf,

@@ -1,16 +1,21 @@
-//! Unpacking tar archives, compressed or not, by Nix's rules.
+//! Unpacking tar archives, compressed or not, and zip archives, by Nix's rules.
 //!
 //! Names are canonical and stay inside; nothing is written through a link. A single directory at the top is the tree.
 #![allow(clippy::disallowed_methods)] // Writes the fetchers' own directory.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::compression::Compression;
 use super::error::{FetchError, file_error, shown};
+use super::zip;
 use crate::AbsPath;
+
+/// No file system takes a longer target of a link.
+const LONGEST_TARGET: u64 = 4095;
 
 /// Unpacks an archive into a directory that does not exist yet; the newest time in it.
 pub(super) fn unpack(archive: &Path, into: &Path) -> Result<u64, FetchError> {
@@ -19,21 +24,14 @@ pub(super) fn unpack(archive: &Path, into: &Path) -> Result<u64, FetchError> {
     let mut magic = [0; 6];
     let read = file.read(&mut magic).map_err(failed)?;
     file.rewind().map_err(failed)?;
-    let file = BufReader::with_capacity(1 << 16, file);
-    let reader: Box<dyn Read> = match &magic[..read] {
-        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(file)),
-        [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(lzma_rust2::XzReader::new(file, true)),
-        [b'B', b'Z', b'h', ..] => Box::new(bzip2::read::MultiBzDecoder::new(file)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            let decoder = ruzstd::decoding::StreamingDecoder::new(file);
-            Box::new(decoder.map_err(|e| failed(std::io::Error::other(e.to_string())))?)
-        }
-        [b'P', b'K', 3 | 5, 4 | 6, ..] => return Err(FetchError::new("failed to extract archive (zip archives are not supported)")),
-        _ => Box::new(file),
-    };
     let made = into.with_extension("unpacking");
     std::fs::create_dir_all(&made).map_err(|e| file_error("creating directory", &made, e))?;
-    let newest = unpack_tar(reader, &made);
+    let newest = if matches!(&magic[..read], [b'P', b'K', 3 | 5, 4 | 6, ..]) {
+        unpack_zip(file, &made)
+    } else {
+        let file = BufReader::with_capacity(1 << 16, file);
+        Compression::from_start(&magic[..read]).decode(file).map_err(failed).and_then(|tar| unpack_tar(tar, &made))
+    };
     let placed = newest.and_then(|newest| {
         let top = single_directory(&made).map_err(failed)?.unwrap_or_else(|| made.clone());
         std::fs::rename(&top, into).map_err(|e| file_error("renaming", &top, e))?;
@@ -64,11 +62,7 @@ fn unpack_tar(reader: Box<dyn Read>, into: &Path) -> Result<u64, FetchError> {
         let link = entry.link_name_bytes().map(|link| link.into_owned());
         match (entry.header().entry_type(), link) {
             (tar::EntryType::Directory, _) => make_directory(into, &name)?,
-            (tar::EntryType::Symlink, Some(target)) => {
-                make_room(into, &name)?;
-                std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(&target), &place)
-                    .map_err(|e| file_error("creating symlink", &place, e))?;
-            }
+            (tar::EntryType::Symlink, Some(target)) => make_link(into, &name, &target)?,
             (tar::EntryType::Link, Some(target)) => {
                 let target = AbsPath::new(&target)?;
                 make_room(into, &name)?;
@@ -80,8 +74,7 @@ fn unpack_tar(reader: Box<dyn Read>, into: &Path) -> Result<u64, FetchError> {
                 let mut file = File::create(&place).map_err(|e| file_error("creating", &place, e))?;
                 std::io::copy(&mut entry, &mut file).map_err(failed)?;
                 if executable {
-                    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755))
-                        .map_err(|e| file_error("setting permissions of", &place, e))?;
+                    make_executable(&place)?;
                 }
             }
             (tar::EntryType::XGlobalHeader, _) => {}
@@ -92,6 +85,53 @@ fn unpack_tar(reader: Box<dyn Read>, into: &Path) -> Result<u64, FetchError> {
         }
     }
     if found { Ok(newest) } else { Err(FetchError::new("failed to extract archive (Unrecognized archive format)")) }
+}
+
+fn unpack_zip(file: File, into: &Path) -> Result<u64, FetchError> {
+    let wrong = |why: zip::Wrong| FetchError::new(format!("failed to extract archive ({})", shown(why)));
+    let mut archive = zip::Zip::open(file).map_err(wrong)?;
+    let mut newest = 0;
+    for entry in std::mem::take(&mut archive.entries) {
+        newest = newest.max(entry.modified);
+        let name = AbsPath::new(&entry.name)?;
+        match entry.kind {
+            zip::Kind::Directory => make_directory(into, &name)?,
+            zip::Kind::Symlink => {
+                if entry.size() > LONGEST_TARGET {
+                    return Err(wrong(format!("the target of link '{name}' is too long")));
+                }
+                let mut target = Vec::new();
+                let take = |piece: &[u8]| { target.extend_from_slice(piece); Ok(()) };
+                archive.read(&entry, take).map_err(wrong)?;
+                make_link(into, &name, &target)?;
+            }
+            zip::Kind::Regular { executable } => {
+                make_room(into, &name)?;
+                let place = place_of(into, &name);
+                let mut file = File::create(&place).map_err(|e| file_error("creating", &place, e))?;
+                archive.read(&entry, |piece| file.write_all(piece)).map_err(wrong)?;
+                if executable {
+                    make_executable(&place)?;
+                }
+            }
+            zip::Kind::Other(mode) => {
+                let parts = (shown(&name), shown(mode));
+                return Err(FetchError::new(format!("file '{}' in tarball has unsupported file type {}", parts.0, parts.1)));
+            }
+        }
+    }
+    Ok(newest)
+}
+
+fn make_link(into: &Path, name: &AbsPath, target: &[u8]) -> Result<(), FetchError> {
+    make_room(into, name)?;
+    let place = place_of(into, name);
+    std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), &place).map_err(|e| file_error("creating symlink", &place, e))
+}
+
+fn make_executable(place: &Path) -> Result<(), FetchError> {
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place, mode).map_err(|e| file_error("setting permissions of", place, e))
 }
 
 fn place_of(into: &Path, name: &AbsPath) -> PathBuf {

@@ -2,10 +2,14 @@
 //!
 //! ```text
 //! git/HASH[-shallow]        clones of remote repositories
-//! git-trees/REV[-e][-s]     trees of commits          git-trees/REV.nar    their NAR hashes
+//! git-trees/REV[-e][-s][-l] trees of commits          git-trees/REV.nar    their NAR hashes
+//! hg/HASH                   clones of Mercurial repositories
+//! hg-trees/REV              trees of their revisions  hg-trees/REV.nar     their NAR hashes
+//! git-lfs/SHA256            objects that files of commits stand for
 //! downloads/HASH            what is known of a URL: when asked, etag, last address, content
 //! files/SHA256              contents of downloads
 //! trees/SHA256              the same, unpacked        trees/SHA256.nar     their NAR hashes
+//! closures/SHA256           store objects of binary caches, unpacked, by the hash of their archive
 //! ```
 //!
 //! Everything is made beside its place and renamed there, so that a crash leaves nothing half-written.

@@ -9,6 +9,10 @@ pub enum FetchErrorKind {
     BadUrl,
     /// What was fetched is not what was expected: programs end with status 102.
     Mismatch,
+    /// What was found is not what the caller said it would be: told with the place of the call.
+    AtCall,
+    /// There is no such file.
+    Missing,
     /// A word outside the set of known words.
     Usage,
     /// Anything else.

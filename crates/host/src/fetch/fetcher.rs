@@ -142,6 +142,11 @@ impl Fetcher {
         self.disk.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The disk as it is now, for what was fetched in this run: a host that saw the cache before does not see it.
+    pub fn fresh_disk(&self) -> Arc<dyn Host> {
+        (self.renew)()
+    }
+
     /// The tree that an input means.
     pub fn fetch(&self, input: &Input, store: &dyn Store, dir: &StoreDir) -> Result<Arc<Tree>, FetchError> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -225,14 +230,6 @@ impl Fetcher {
         }
         let placed = if in_store { Placed::InStore } else { Placed::Elsewhere(mount) };
         Ok(Found { input, placed, nar_hash: Some(hash) })
-    }
-
-    fn find_mercurial(&self, input: &Input) -> Result<Found, FetchError> {
-        let why = match super::git::is_installed("hg") {
-            true => "Mercurial repositories are not supported",
-            false => "the program 'hg' is not installed",
-        };
-        Err(FetchError::new(format!("cannot fetch Mercurial repository '{}': {why}", shown(input.show()))))
     }
 
     /// The NAR hash of what was found.

@@ -133,7 +133,7 @@ impl Fetcher {
     fn answer(&self, url: &str, headers: &Headers) -> Result<Vec<u8>, FetchError> {
         let place = self.downloaded_with(url, headers)?;
         let path = crate::AbsPath::new(std::os::unix::ffi::OsStrExt::as_bytes(place.as_os_str()))?;
-        Ok(self.disk().read_once(&path)?.bytes().to_vec())
+        Ok(self.fresh_disk().read_once(&path)?.bytes().to_vec())
     }
 
     fn json(&self, url: &str, headers: &Headers) -> Result<Tree, FetchError> {

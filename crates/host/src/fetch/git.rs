@@ -152,11 +152,6 @@ impl Fetcher {
         if input.flag("exportIgnore")? && input.flag("submodules")? {
             return Err(FetchError::new("exportIgnore and submodules are not supported together yet"));
         }
-        for (attr, what) in [("lfs", "Git LFS"), ("verifyCommit", "verification of Git commits"), ("publicKey", "verification of Git commits"), ("publicKeys", "verification of Git commits")] {
-            if !matches!(input.attrs.get(attr), None | Some(Attr::Flag(false))) {
-                return Err(FetchError::new(format!("{what} is not supported (in input '{}')", shown(input.show()))));
-            }
-        }
         match location(input)? {
             Location::Local(path) if input.text("ref").is_none() && input.text("rev").is_none() => {
                 self.find_work_tree(input, &path)
@@ -169,6 +164,7 @@ impl Fetcher {
     fn find_commit(&self, input: &Input, place: &Location) -> Result<Found, FetchError> {
         let mut input = input.clone();
         let (repo, rev) = self.commit_of(&mut input, place)?;
+        self.verify_commit(&input, &repo, Some(&rev))?;
         if !input.attrs.contains_key("lastModified") {
             input.set("lastModified", Attr::Number(last_modified(&repo, &rev)?));
         }
@@ -261,7 +257,7 @@ impl Fetcher {
         }
     }
 
-    fn is_fresh(&self, note: &Path) -> bool {
+    pub(super) fn is_fresh(&self, note: &Path) -> bool {
         let age = note.metadata().and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
         age.is_some_and(|age| age < self.settings.tarball_ttl || self.settings.offline)
     }

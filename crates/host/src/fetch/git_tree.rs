@@ -1,6 +1,7 @@
 //! Trees of commits, taken out of a repository into the cache: blobs as they are, without filters or substitutions.
 #![allow(clippy::disallowed_methods)] // Writes the fetchers' own cache and talks to `git`.
 
+use std::collections::{BTreeSet, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -13,6 +14,7 @@ use super::attrs::{Attr, Attrs};
 use super::error::{FetchError, file_error, shown};
 use super::fetcher::{Fetcher, hash_tree};
 use super::git::{self, Location};
+use super::git_lfs::Smudge;
 use super::input::Input;
 use super::url::Url;
 use crate::{AbsPath, Mount};
@@ -28,18 +30,24 @@ struct Leaf {
 impl Fetcher {
     /// The tree of a commit on disk, and its NAR hash.
     pub(super) fn commit_tree(&self, input: &Input, repo: &Path, rev: &str) -> Result<(Mount, Hash), FetchError> {
-        let (ignore, modules) = (input.flag("exportIgnore")?, input.flag("submodules")?);
-        let key = format!("{rev}{}{}", if ignore { "-e" } else { "" }, if modules { "-s" } else { "" });
+        let marks = [("exportIgnore", "-e"), ("submodules", "-s"), ("lfs", "-l")];
+        let mut key = rev.to_owned();
+        for (attr, mark) in marks {
+            key.push_str(if input.flag(attr)? { mark } else { "" });
+        }
         let place = self.cache.dir("git-trees")?.join(&key);
         if !place.exists() {
             let made = self.cache.temporary("git-trees")?;
-            self.take_out(input, repo, rev, &made)?;
+            if let Err(error) = self.take_out(input, repo, rev, &made) {
+                let _ = std::fs::remove_dir_all(&made);
+                return Err(error);
+            }
             if std::fs::rename(&made, &place).is_err() {
                 let _ = std::fs::remove_dir_all(&made);
             }
         }
         let root = AbsPath::new(place.as_os_str().as_bytes())?;
-        let mut mount = Mount { host: self.disk(), root, excluded: Default::default() };
+        let mut mount = Mount { host: self.fresh_disk(), root, excluded: Default::default() };
         if let Some(hash) = self.cache.known_hash("git-trees", &key) {
             return Ok((mount, hash));
         }
@@ -54,11 +62,19 @@ impl Fetcher {
         if input.flag("exportIgnore")? {
             let mut paths = leaves.iter().map(|leaf| leaf.path.clone()).collect();
             drop_ignored(repo, Some(rev), &mut paths)?;
-            let kept: std::collections::HashSet<Vec<u8>> = paths.into_iter().collect();
+            let kept: HashSet<Vec<u8>> = paths.into_iter().collect();
             leaves.retain(|leaf| kept.contains(&leaf.path));
         }
         std::fs::create_dir_all(into).map_err(|e| file_error("creating directory", into, e))?;
-        write_leaves(repo, &leaves, into)?;
+        let mut smudged = HashSet::new();
+        if input.flag("lfs")? {
+            let paths = leaves.iter().map(|leaf| leaf.path.clone()).collect();
+            smudged = having(repo, Some(rev), paths, "filter", b"lfs")?;
+        }
+        let smudge = Smudge { fetcher: self, repo, place: git::location(input)? };
+        write_leaves(repo, &leaves, into, |leaf, content| {
+            if smudged.contains(&leaf.path) { smudge.smudge(&leaf.path, content) } else { Ok(content) }
+        })?;
         if input.flag("submodules")? {
             for leaf in leaves.iter().filter(|leaf| leaf.mode == b"160000") {
                 self.take_out_module(input, repo, rev, leaf, into)?;
@@ -72,6 +88,7 @@ impl Fetcher {
         let mut attrs = Attrs::from([("type".to_owned(), Attr::from("git")), ("url".to_owned(), url.into())]);
         attrs.insert("rev".to_owned(), leaf.object.clone().into());
         attrs.insert("submodules".to_owned(), Attr::Flag(true));
+        attrs.insert("lfs".to_owned(), Attr::Flag(input.flag("lfs")?));
         attrs.insert("allRefs".to_owned(), Attr::Flag(true));
         if let Some(branch) = input.text("ref") {
             attrs.insert("ref".to_owned(), branch.into());
@@ -104,23 +121,33 @@ pub(super) fn drop_ignored(repo: &Path, rev: Option<&str>, paths: &mut Vec<Vec<u
     if !paths.iter().any(|path| path.rsplit(|&byte| byte == b'/').next() == Some(b".gitattributes")) {
         return Ok(());
     }
-    let mut asked: std::collections::BTreeSet<Vec<u8>> = paths.iter().cloned().collect();
+    let mut asked: BTreeSet<Vec<u8>> = paths.iter().cloned().collect();
     for path in &*paths {
         let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         asked.extend(slashes.map(|(at, _)| path[..at].to_vec()));
     }
-    let mut command = git::command(repo);
-    command.arg("check-attr").args(rev.map(|rev| format!("--source={rev}"))).args(["-z", "--stdin", "export-ignore"]);
-    let lines: Vec<u8> = asked.iter().flat_map(|path| [&path[..], b"\0"].concat()).collect();
-    let output = feed(command, lines)?;
-    let words: Vec<&[u8]> = output.split(|&byte| byte == 0).collect();
-    let ignored: std::collections::HashSet<&[u8]> =
-        words.chunks_exact(3).filter(|chunk| chunk[2] == b"set").map(|chunk| chunk[0]).collect();
+    let ignored = having(repo, rev, asked, "export-ignore", b"set")?;
     paths.retain(|path| {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         !ends.chain([path.len()]).any(|end| ignored.contains(&path[..end]))
     });
     Ok(())
+}
+
+/// Those paths whose attribute has this value, in the work tree or in a commit.
+fn having(
+    repo: &Path,
+    rev: Option<&str>,
+    paths: BTreeSet<Vec<u8>>,
+    attribute: &str,
+    value: &[u8],
+) -> Result<HashSet<Vec<u8>>, FetchError> {
+    let mut command = git::command(repo);
+    command.arg("check-attr").args(rev.map(|rev| format!("--source={rev}"))).args(["-z", "--stdin", attribute]);
+    let lines: Vec<u8> = paths.iter().flat_map(|path| [&path[..], b"\0"].concat()).collect();
+    let output = feed(command, lines)?;
+    let words: Vec<&[u8]> = output.split(|&byte| byte == 0).collect();
+    Ok(words.chunks_exact(3).filter(|chunk| chunk[2] == value).map(|chunk| chunk[0].to_vec()).collect())
 }
 
 /// Runs a command that reads all of `input`; what it prints.
@@ -139,7 +166,13 @@ fn write_all(mut stdin: ChildStdin, input: Vec<u8>) -> std::thread::JoinHandle<(
     std::thread::spawn(move || drop(stdin.write_all(&input)))
 }
 
-fn write_leaves(repo: &Path, leaves: &[Leaf], into: &Path) -> Result<(), FetchError> {
+/// Writes files and links; `change` may put something else in the place of a file's content.
+fn write_leaves(
+    repo: &Path,
+    leaves: &[Leaf],
+    into: &Path,
+    change: impl Fn(&Leaf, Vec<u8>) -> Result<Vec<u8>, FetchError>,
+) -> Result<(), FetchError> {
     let failed = |e: std::io::Error| FetchError::new(format!("cannot read from 'git cat-file': {}", crate::Errno::from(e)));
     let mut command = git::command(repo);
     command.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -158,6 +191,7 @@ fn write_leaves(repo: &Path, leaves: &[Leaf], into: &Path) -> Result<(), FetchEr
         let mut content = vec![0; size + 1];
         output.read_exact(&mut content).map_err(failed)?;
         content.pop();
+        let content = if leaf.mode == b"120000" { content } else { change(leaf, content)? };
         write_leaf(leaf, &content, &below(into, &leaf.path))?;
     }
     for leaf in leaves.iter().filter(|leaf| leaf.mode == b"160000") {

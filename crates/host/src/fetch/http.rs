@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use firn_store::hash::{Algorithm, Format, Hasher};
 
-use super::error::{FetchError, file_error, shown};
+use super::error::{FetchError, FetchErrorKind, file_error, shown};
 use super::fetcher::Fetcher;
 use super::url::{Url, url_path_to_path};
 
@@ -77,7 +77,8 @@ impl Fetcher {
         });
         let Ok(mut file) = opened else {
             let parts = (shown(url), shown("Could not read a file:// file"), path.display());
-            return Err(FetchError::new(format!("unable to download '{}': {} (37) Couldn't open file {}", parts.0, parts.1, parts.2)));
+            let message = format!("unable to download '{}': {} (37) Couldn't open file {}", parts.0, parts.1, parts.2);
+            return Err(FetchError::of(FetchErrorKind::Missing, message));
         };
         let place = self.cache.temporary("files")?;
         let mut into = Sink::create(&place)?;
@@ -147,6 +148,23 @@ impl Fetcher {
             }
         }
         Err(lasting(FetchError::new(format!("unable to download '{}': too many redirections", shown(url)))))
+    }
+
+    /// Asks a server a question of some media type; its answer, which must not be longer than `most`.
+    pub(super) fn post(&self, url: &str, media: &str, question: &str, most: u64) -> Result<Vec<u8>, FetchError> {
+        if self.settings.offline {
+            return Err(FetchError::new(format!("unable to upload to '{}': network access is disabled", shown(url))));
+        }
+        let broken = |why: &dyn std::fmt::Display| FetchError::new(format!("unable to upload to '{}': {why}", shown(url)));
+        let request = self.agent().post(url).header("Content-Type", media).header("Accept", media);
+        let response = request.send(question).map_err(|e| broken(&e))?;
+        let status = response.status().as_u16();
+        if !(200..=299).contains(&status) {
+            return Err(broken(&format!("HTTP error {}", shown(status))));
+        }
+        let mut answer = Vec::new();
+        response.into_body().into_reader().take(most).read_to_end(&mut answer).map_err(|e| broken(&e))?;
+        Ok(answer)
     }
 
     fn agent(&self) -> ureq::Agent {
@@ -286,7 +304,8 @@ fn refused(url: &str, status: u16, body: ureq::Body) -> Failed {
     if text.len() < 1024 || text.contains("<html>") {
         message.push_str(&format!("\n\nresponse body:\n\n{}", shown(text)));
     }
-    Failed { error: FetchError::new(message), transient: matches!(status, 408 | 429 | 500 | 502..=504) }
+    let kind = if matches!(status, 401 | 403 | 404 | 407 | 410) { FetchErrorKind::Missing } else { FetchErrorKind::Other };
+    Failed { error: FetchError::of(kind, message), transient: matches!(status, 408 | 429 | 500 | 502..=504) }
 }
 
 /// A file that is hashed while it is written.

@@ -6,25 +6,35 @@
 
 mod archive;
 mod attrs;
+mod binary_cache;
 mod cache;
 mod changed;
+mod closure;
+mod compression;
 mod error;
 mod fetcher;
 mod forge;
 mod git;
+mod git_lfs;
 mod git_tree;
+mod git_verify;
 mod http;
 mod input;
+mod mercurial;
 mod put;
+mod received;
 mod registry;
+mod rewritten;
 mod schemes;
 mod settings;
 mod tarball;
 mod url;
 mod worktree;
+mod zip;
 
 pub use attrs::{Attr, Attrs, Lazy, attrs_to_json};
 pub use changed::{Changed, changed_since};
+pub use closure::{Closure, ClosureRequest, Copied};
 pub use error::{FetchError, FetchErrorKind, shown};
 pub use fetcher::{Fetcher, Placed, Tree};
 pub use input::Input;

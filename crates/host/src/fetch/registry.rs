@@ -9,7 +9,7 @@ use super::attrs::{Attr, Attrs};
 use super::error::{FetchError, shown};
 use super::fetcher::Fetcher;
 use super::input::Input;
-use crate::{AbsPath, Follow};
+use crate::{AbsPath, Follow, Host};
 
 /// Which registries are looked into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,10 +114,10 @@ impl Fetcher {
         drop(flags);
         if which == UseRegistries::All {
             let user = registries.user.get_or_init(|| match &self.settings.user_conf_dir {
-                Some(dir) => self.read_registry(&dir.join("registry.json")),
+                Some(dir) => self.read_registry(&dir.join("registry.json"), &*self.disk()),
                 None => Vec::new(),
             });
-            let system = registries.system.get_or_init(|| self.read_registry(&self.settings.conf_dir.join("registry.json")));
+            let system = registries.system.get_or_init(|| self.read_registry(&self.settings.conf_dir.join("registry.json"), &*self.disk()));
             if let Some(entry) = user.iter().chain(system).find(matches) {
                 return Ok(Some(entry.clone()));
             }
@@ -136,16 +136,15 @@ impl Fetcher {
             return Ok(Vec::new());
         }
         if place.starts_with('/') {
-            return Ok(self.read_registry(Path::new(place)));
+            return Ok(self.read_registry(Path::new(place), &*self.disk()));
         }
-        Ok(self.read_registry(&self.downloaded(place)?))
+        Ok(self.read_registry(&self.downloaded(place)?, &*self.fresh_disk()))
     }
 
     /// The entries of a registry file. One that is absent has none; of one that cannot be read the user is told.
-    fn read_registry(&self, file: &Path) -> Vec<Entry> {
+    fn read_registry(&self, file: &Path, host: &dyn Host) -> Vec<Entry> {
         let read = || -> Result<Vec<Entry>, FetchError> {
             let path = AbsPath::new(std::os::unix::ffi::OsStrExt::as_bytes(file.as_os_str()))?;
-            let host = self.disk();
             let real = host.resolve_symlinks(&path, Follow::Full)?;
             if host.file_type(&real)?.is_none() {
                 return Ok(Vec::new());

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use firn_store::key::{Keyring, PublicKey};
+
 use super::error::{FetchError, shown};
 
 /// Settings of the fetchers.
@@ -37,6 +39,10 @@ pub struct FetchSettings {
     pub user_agent_suffix: String,
     /// Tokens by host, or by host and path.
     pub access_tokens: BTreeMap<String, String>,
+    /// Keys whose signatures are believed, `name:base64`.
+    pub trusted_public_keys: Vec<String>,
+    /// What another store has needs such a signature, unless its content vouches for it.
+    pub require_sigs: bool,
     /// Where the global registry is: a URL, a file, or nothing.
     pub flake_registry: String,
     /// Nix's configuration directory: the system's registry lies there.
@@ -62,6 +68,8 @@ impl Default for FetchSettings {
             retry_delay: Duration::from_millis(250),
             user_agent_suffix: String::new(),
             access_tokens: BTreeMap::new(),
+            trusted_public_keys: vec!["cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY=".to_owned()],
+            require_sigs: true,
             flake_registry: "https://channels.nixos.org/flake-registry.json".to_owned(),
             conf_dir: PathBuf::from("/etc/nix"),
             user_conf_dir: None,
@@ -70,6 +78,18 @@ impl Default for FetchSettings {
 }
 
 impl FetchSettings {
+    /// The keys whose signatures are believed.
+    pub(super) fn keys(&self) -> Result<Keyring, FetchError> {
+        let mut keys = Keyring::default();
+        for text in &self.trusted_public_keys {
+            let key = PublicKey::parse(text).map_err(|why| {
+                FetchError::new(format!("'{}' in the setting 'trusted-public-keys' is no public key: {why}", shown(text)))
+            })?;
+            keys.add(key);
+        }
+        Ok(keys)
+    }
+
     /// Fails unless flakes are enabled.
     pub(super) fn require_flakes(&self) -> Result<(), FetchError> {
         require("flakes", self.flakes)

@@ -47,7 +47,7 @@ impl Fetcher {
     pub(super) fn find_file(&self, input: &Input) -> Result<Found, FetchError> {
         let mut input = input.clone();
         let place = self.downloaded(text(&input.attrs, "url")?)?;
-        let mut mount = Mount { host: self.disk(), root: AbsPath::new(place.as_os_str().as_bytes())?, excluded: Default::default() };
+        let mut mount = Mount { host: self.fresh_disk(), root: AbsPath::new(place.as_os_str().as_bytes())?, excluded: Default::default() };
         let (hash, _) = hash_tree(&mut mount, &|_| true)?;
         input.set("narHash", hash.to_string(firn_store::hash::Format::Sri, true));
         Ok(Found { input, placed: Placed::Elsewhere(mount), nar_hash: Some(hash) })
@@ -139,7 +139,7 @@ impl Fetcher {
     fn tree_of(&self, known: &Download) -> Result<Unpacked, FetchError> {
         let place = self.cache.dir("trees")?.join(&known.content);
         let root = AbsPath::new(place.as_os_str().as_bytes())?;
-        let mut mount = Mount { host: self.disk(), root, excluded: Default::default() };
+        let mut mount = Mount { host: self.fresh_disk(), root, excluded: Default::default() };
         let nar_hash = match self.cache.known_hash("trees", &known.content) {
             Some(hash) => hash,
             None => {

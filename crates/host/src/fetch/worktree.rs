@@ -98,6 +98,7 @@ impl Fetcher {
         let head = tree.head.as_deref().filter(|_| whole);
         let hash = self.work_tree_hash(&mut mount, &kept, input.flag("exportIgnore")?, head)?;
         self.lock_work_tree(&mut input, repo, &place, &tree, dirty)?;
+        self.verify_commit(&input, repo, input.rev_text()?.as_deref())?;
         Ok(Found { input, placed: Placed::Elsewhere(mount), nar_hash: Some(hash) })
     }
 

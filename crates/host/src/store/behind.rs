@@ -13,6 +13,7 @@ use std::time::Duration;
 use firn_store::content_address::Method;
 use firn_store::context::Built;
 use firn_store::path::StorePath;
+use firn_store::path_info::PathInfo;
 use firn_store::{Error, ErrorKind, Result};
 
 use super::local::refused;
@@ -33,6 +34,8 @@ pub(super) enum Content {
     Text(Arc<[u8]>, Method),
     /// A tree that the host reads.
     Tree(Source, Arc<dyn Host>),
+    /// A tree that the host reads at a place, with what another store knew of it.
+    Object(Arc<PathInfo>, AbsPath, Arc<dyn Host>),
 }
 
 /// The bytes, for the thread that writes.
@@ -55,7 +58,7 @@ impl Item {
     fn len(&self) -> usize {
         match &self.content {
             Content::Text(text, _) => text.len(),
-            Content::Tree(..) => 0,
+            Content::Tree(..) | Content::Object(..) => 0,
         }
     }
 }
@@ -65,6 +68,8 @@ pub(super) trait Backend: Send + Sync {
     fn is_valid(&self, path: &StorePath) -> Result<bool>;
     /// What the object refers to; none if it does not exist.
     fn references(&self, path: &StorePath) -> Result<Option<Arc<[StorePath]>>>;
+    /// All that is known of the object; none if it does not exist.
+    fn info(&self, path: &StorePath) -> Result<Option<PathInfo>>;
     /// Writes what does not exist yet. Never called twice at a time.
     fn write(&self, batch: &[Item]) -> Result<()>;
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>>;
@@ -96,6 +101,8 @@ struct State {
     pending_bytes: usize,
     /// What this run added, and what that refers to.
     added: HashMap<StorePath, Arc<[StorePath]>>,
+    /// What is known of what came from other stores.
+    infos: HashMap<StorePath, Arc<PathInfo>>,
     /// What this run built, and what it found to exist.
     built: HashMap<StorePath, ()>,
     valid: HashMap<StorePath, ()>,
@@ -128,8 +135,11 @@ impl Behind {
         }
         let text = match &item.content {
             Content::Text(text, _) => Some(text.clone()),
-            Content::Tree(..) => None,
+            Content::Tree(..) | Content::Object(..) => None,
         };
+        if let Content::Object(info, ..) = &item.content {
+            state.infos.insert(item.path.clone(), info.clone());
+        }
         state.pending_bytes += item.len();
         state.added.insert(item.path.clone(), item.references.clone());
         state.pending.insert(item.path.clone(), text);
@@ -272,6 +282,18 @@ impl Store for Behind {
     fn add_source(&self, path: &StorePath, source: &Source, host: &Arc<dyn Host>) -> Result<(), SourceError> {
         let content = Content::Tree(source.clone(), host.clone());
         Ok(self.add(Item { path: path.clone(), references: source.references.clone(), content })?)
+    }
+
+    fn add_object(&self, info: &Arc<PathInfo>, root: &AbsPath, host: &Arc<dyn Host>) -> Result<()> {
+        let content = Content::Object(info.clone(), root.clone(), host.clone());
+        self.add(Item { path: info.path.clone(), references: info.references.clone().into(), content })
+    }
+
+    fn info(&self, path: &StorePath) -> Result<Option<Arc<PathInfo>>> {
+        if let Some(known) = self.0.lock().infos.get(path) {
+            return Ok(Some(known.clone()));
+        }
+        Ok(self.0.backend.info(path)?.map(Arc::new))
     }
 
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {

@@ -14,16 +14,17 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use firn_store::content_address::Method;
+use firn_store::content_address::{ContentAddress, Method};
 use firn_store::context::Built;
 use firn_store::hash::{Algorithm, Format, Hash, Hasher};
 use firn_store::nar;
 use firn_store::path::StorePath;
+use firn_store::path_info::PathInfo;
 use firn_store::store_dir::StoreDir;
 use firn_store::{Error, ErrorKind, Result};
 
 use super::behind::{Backend, Content, Item};
-use super::local::{address_of, source_error};
+use super::local::{address_of, object_source, source_error};
 use super::reference::Places;
 use super::{Missing, StoreSettings, roots};
 use crate::AbsPath;
@@ -136,32 +137,55 @@ impl Daemon {
         result
     }
 
-    /// Adds many texts as one stream of archives.
-    fn add_texts(&self, items: &[(&Item, &Arc<[u8]>, Method)]) -> Result<()> {
+    /// Adds many texts and objects of other stores as one stream of archives.
+    fn add_known(&self, items: &[&Item]) -> Result<()> {
         if items.is_empty() {
             return Ok(());
         }
         let mut question = Message::default();
-        // No repair, and signatures are checked: contents vouch for themselves.
+        // No repair, and signatures are checked, unless contents vouch for themselves.
         question.number(request::ADD_MULTIPLE_TO_STORE).flag(false).flag(false);
         self.with(|connection| {
             let send = |out: &mut dyn std::io::Write| -> Result<()> {
                 out.write_all(&(items.len() as u64).to_le_bytes())?;
-                for (item, text, method) in items {
-                    let (hash, size) = nar::dump_file(text, Hasher::new(Algorithm::Sha256))?.finish();
-                    let address = address_of(text, *method)?;
-                    let mut info = Message::default();
-                    info.path(&self.dir, &item.path).string(b"");
-                    info.string(hash.to_string(Format::Base16, false).as_bytes());
-                    info.paths(&self.dir, item.references.iter()).number(0).number(size);
-                    info.flag(false).strings(std::iter::empty()).string(address.render().as_bytes());
-                    out.write_all(info.bytes())?;
-                    nar::dump_file(text, &mut *out)?;
-                }
-                Ok(())
+                items.iter().try_for_each(|item| self.send_known(item, out))
             };
             connection.ask_with_stream(&question, send, |_| Ok(()))
         })
+    }
+
+    /// Tells the daemon what is known of an object, and its archive.
+    fn send_known(&self, item: &Item, out: &mut dyn std::io::Write) -> Result<()> {
+        match &item.content {
+            Content::Text(text, method) => {
+                let (nar_hash, nar_size) = nar::dump_file(text, Hasher::new(Algorithm::Sha256))?.finish();
+                let (path, references) = (item.path.clone(), item.references.to_vec());
+                let address = Some(address_of(text, *method)?);
+                let info = PathInfo { path, nar_hash, nar_size, references, deriver: None, signatures: Vec::new(), address };
+                out.write_all(self.describe(&info).bytes())?;
+                nar::dump_file(text, &mut *out)?;
+            }
+            Content::Object(info, root, host) => {
+                out.write_all(self.describe(info).bytes())?;
+                let mut writer = nar::Writer::new(out);
+                object_source(info, root).dump(&**host, &mut writer).map_err(source_error)?;
+                writer.finish()?;
+            }
+            // Of a tree the daemon itself makes the path.
+            Content::Tree(..) => {}
+        }
+        Ok(())
+    }
+
+    fn describe(&self, known: &PathInfo) -> Message {
+        let mut info = Message::default();
+        info.path(&self.dir, &known.path);
+        info.string(&known.deriver.as_ref().map(|deriver| self.dir.print(deriver)).unwrap_or_default());
+        info.string(known.nar_hash.to_string(Format::Base16, false).as_bytes());
+        info.paths(&self.dir, known.references.iter()).number(0).number(known.nar_size);
+        info.flag(false).strings(known.signatures.iter().map(|signature| signature.as_bytes()));
+        info.string(known.address.map(|address| address.render()).unwrap_or_default().as_bytes());
+        info
     }
 
     /// Adds a tree; the daemon makes its path, which must be the one expected.
@@ -184,7 +208,7 @@ impl Daemon {
         let added = self.with(|connection| {
             connection.ask_with_stream(&question, send, |connection| {
                 let path = connection.answer().path(&self.dir)?;
-                read_info(connection, &self.dir)?;
+                read_info(connection, &self.dir, &item.path)?;
                 Ok(path)
             })
         })?;
@@ -317,15 +341,24 @@ fn requested(dir: &StoreDir, built: &Built) -> Vec<u8> {
     text
 }
 
-/// Reads what the daemon knows of an object; what it refers to.
-fn read_info(connection: &mut Connection, dir: &StoreDir) -> Result<Vec<StorePath>> {
+/// Reads what the daemon knows of an object.
+fn read_info(connection: &mut Connection, dir: &StoreDir, path: &StorePath) -> Result<PathInfo> {
     let answer = connection.answer();
-    let _deriver = answer.string()?;
-    Hash::parse_any(&answer.string()?, Some(Algorithm::Sha256))?;
-    let references = answer.paths(dir)?;
-    let (_time, _size, _ultimate) = (answer.number()?, answer.number()?, answer.flag()?);
-    let (_signatures, _address) = (answer.strings()?, answer.string()?);
-    Ok(references)
+    let deriver = answer.string()?;
+    let nar_hash = Hash::parse_any(&answer.string()?, Some(Algorithm::Sha256))?;
+    let mut references = answer.paths(dir)?;
+    references.sort();
+    let (_time, nar_size, _ultimate) = (answer.number()?, answer.number()?, answer.flag()?);
+    let (signatures, address) = (answer.strings()?, answer.string()?);
+    Ok(PathInfo {
+        path: path.clone(),
+        nar_hash,
+        nar_size,
+        references,
+        deriver: if deriver.is_empty() { None } else { Some(dir.parse(&deriver)?) },
+        signatures: signatures.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect(),
+        address: if address.is_empty() { None } else { Some(ContentAddress::parse(&address)?) },
+    })
 }
 
 fn unopened(place: &[u8], error: &Error) -> Error {
@@ -347,6 +380,10 @@ impl Backend for Daemon {
     }
 
     fn references(&self, path: &StorePath) -> Result<Option<Arc<[StorePath]>>> {
+        Ok(self.info(path)?.map(|info| info.references.into()))
+    }
+
+    fn info(&self, path: &StorePath) -> Result<Option<PathInfo>> {
         let mut question = Message::default();
         question.number(request::QUERY_PATH_INFO).path(&self.dir, path);
         self.with(|connection| {
@@ -354,25 +391,25 @@ impl Backend for Daemon {
                 if !own.answer().flag()? {
                     return Ok(None);
                 }
-                Ok(Some(read_info(own, &self.dir)?.into()))
+                read_info(own, &self.dir, path).map(Some)
             })
         })
     }
 
     fn write(&self, batch: &[Item]) -> Result<()> {
         let valid = self.valid(batch)?;
-        let mut texts = Vec::new();
+        let mut known = Vec::new();
         for item in batch.iter().filter(|item| valid.binary_search(&item.path).is_err()) {
             match &item.content {
-                Content::Text(text, method) => texts.push((item, text, *method)),
+                Content::Text(..) | Content::Object(..) => known.push(item),
                 Content::Tree(..) => {
                     // A tree may refer to texts before it.
-                    self.add_texts(&std::mem::take(&mut texts))?;
+                    self.add_known(&std::mem::take(&mut known))?;
                     self.add_tree(item)?;
                 }
             }
         }
-        self.add_texts(&texts)
+        self.add_known(&known)
     }
 
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {

@@ -16,9 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use firn_store::content_address::{ContentAddress, Method};
 use firn_store::context::Built;
 use firn_store::derivation::Derivation;
-use firn_store::hash::{Algorithm, Hash, Hasher};
+use firn_store::hash::{Algorithm, Format, Hash, Hasher};
 use firn_store::nar::{self, Sink};
 use firn_store::path::StorePath;
+use firn_store::path_info::PathInfo;
 use firn_store::store_dir::{References, StoreDir};
 use firn_store::{Error, ErrorKind, Result};
 
@@ -99,37 +100,49 @@ impl Local {
         ask(builder.insert(daemon))
     }
 
-    /// Writes one object and says what to register.
+    /// Writes one object and says what to register. One that fails leaves nothing.
     fn write_one(&self, item: &Item) -> Result<Registration> {
         // The digest in front makes the collector spare it as it spares the root of that digest, and no one else.
         let name = format!("{}-tmp-{}", item.path.digest_part(), std::process::id());
         let at = self.places.real.child(name.as_bytes()).as_path().to_owned();
         restore::delete(&at)?;
+        self.write_at(item, &at).inspect_err(|_| drop(restore::delete(&at)))
+    }
+
+    /// Writes one object beside its place first.
+    fn write_at(&self, item: &Item, at: &Path) -> Result<Registration> {
         let sync = self.settings.fsync_store_paths;
+        let (mut deriver, mut signatures) = (None, Vec::new());
         let (address, (nar_hash, nar_size)) = match &item.content {
-            Content::Text(text, method) => (address_of(text, *method)?, write_text(&at, text, sync)?),
+            Content::Text(text, method) => (Some(address_of(text, *method)?), write_text(at, text, sync)?),
+            Content::Object(info, root, host) => {
+                let nar = write_tree(at, &object_source(info, root), &**host, sync)?;
+                check_object(self.dir(), info, nar)?;
+                (deriver, signatures) = (info.deriver.clone(), info.signatures.clone());
+                (info.address, nar)
+            }
             Content::Tree(source, host) if source.method == Method::Flat => {
                 let content =
                     host.read_once(&source.root).map_err(|e| Error::new(ErrorKind::Other, &[&e.to_bytes()]))?;
                 let address =
                     ContentAddress { method: Method::Flat, hash: Hash::of(Algorithm::Sha256, content.bytes()) };
                 check(self.dir(), item, source, &address)?;
-                (address, write_text(&at, content.bytes(), sync)?)
+                (Some(address), write_text(at, content.bytes(), sync)?)
             }
             Content::Tree(source, host) => {
-                let nar = write_tree(&at, source, &**host, sync)?;
+                let nar = write_tree(at, source, &**host, sync)?;
                 let address = ContentAddress { method: Method::Nar, hash: nar.0 };
                 check(self.dir(), item, source, &address)?;
-                (address, nar)
+                (Some(address), nar)
             }
         };
         let place = self.places.real.child(item.path.as_bytes());
         // Whatever lies there is not registered: the rest of a run that was cut off.
         restore::delete(place.as_path())?;
-        restore::move_into_place(&at, place.as_path())?;
+        restore::move_into_place(at, place.as_path())?;
         let references = item.references.clone();
         let outputs = outputs_of(self.dir(), item)?;
-        Ok(Registration { path: item.path.clone(), references, nar_hash, nar_size, address, outputs })
+        Ok(Registration { path: item.path.clone(), references, nar_hash, nar_size, address, deriver, signatures, outputs })
     }
 
     fn unregistered<'a>(&self, items: impl Iterator<Item = &'a Item>) -> Result<Vec<&'a Item>> {
@@ -150,6 +163,10 @@ impl Backend for Local {
 
     fn references(&self, path: &StorePath) -> Result<Option<Arc<[StorePath]>>> {
         Ok(self.database.references(path)?.map(Arc::from))
+    }
+
+    fn info(&self, path: &StorePath) -> Result<Option<PathInfo>> {
+        self.database.info(path)
     }
 
     fn write(&self, batch: &[Item]) -> Result<()> {
@@ -297,6 +314,29 @@ fn check(dir: &StoreDir, item: &Item, source: &Source, address: &ContentAddress)
         return Ok(());
     }
     let parts: [&[u8]; 3] = [b"'", source.root.as_bytes(), b"' changed while it was being added to the store"];
+    Err(Error::new(ErrorKind::Other, &parts))
+}
+
+/// An object of another store as a tree to be written.
+pub(super) fn object_source(info: &PathInfo, root: &AbsPath) -> Source {
+    let references = info.references.clone().into();
+    Source { root: root.clone(), method: Method::Nar, excluded: Default::default(), references }
+}
+
+/// Refuses an object that is not what is known of it: it was checked when it came, and has changed since.
+fn check_object(dir: &StoreDir, info: &PathInfo, (hash, size): (Hash, u64)) -> Result<()> {
+    if (hash, size) == (info.nar_hash, info.nar_size) {
+        return Ok(());
+    }
+    let hashes = [info.nar_hash, hash].map(|hash| hash.to_string(Format::Sri, true));
+    let parts: [&[u8]; 6] = [
+        b"hash mismatch importing path '",
+        &dir.print(&info.path),
+        b"';\n  specified: ",
+        hashes[0].as_bytes(),
+        b"\n  got:       ",
+        hashes[1].as_bytes(),
+    ];
     Err(Error::new(ErrorKind::Other, &parts))
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use firn_store::context::Built;
 use firn_store::path::StorePath;
+use firn_store::path_info::PathInfo;
 use firn_store::store_dir::StoreDir;
 use firn_store::{Error, ErrorKind, Result};
 use unix::unistd::{AccessFlags, Uid, access};
@@ -153,6 +154,10 @@ impl Backend for Unopened {
 
     fn references(&self, path: &StorePath) -> Result<Option<Arc<[StorePath]>>> {
         if self.may_exist(path) { self.backend()?.references(path) } else { Ok(None) }
+    }
+
+    fn info(&self, path: &StorePath) -> Result<Option<PathInfo>> {
+        if self.may_exist(path) { self.backend()?.info(path) } else { Ok(None) }
     }
 
     fn write(&self, batch: &[Item]) -> Result<()> {

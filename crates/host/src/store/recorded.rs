@@ -11,6 +11,7 @@ use firn_store::content_address::Method;
 use firn_store::context::Built;
 use firn_store::derivation::Derivation;
 use firn_store::path::StorePath;
+use firn_store::path_info::PathInfo;
 use firn_store::store_dir::StoreDir;
 use firn_store::Result;
 
@@ -113,6 +114,18 @@ impl Store for RecordedStore {
     fn add_source(&self, path: &StorePath, source: &Source, host: &Arc<dyn Host>) -> Result<(), SourceError> {
         self.make(path);
         self.store.add_source(path, source, host)
+    }
+
+    fn add_object(&self, info: &Arc<PathInfo>, root: &AbsPath, host: &Arc<dyn Host>) -> Result<()> {
+        self.make(&info.path);
+        self.store.add_object(info, root, host)
+    }
+
+    /// More than [`RecordedStore::digest_object`] covers: who rests on the rest of it says so (see `fetch::closure`).
+    fn info(&self, path: &StorePath) -> Result<Option<Arc<PathInfo>>> {
+        let answer = self.store.info(path);
+        self.note(path);
+        answer
     }
 
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {

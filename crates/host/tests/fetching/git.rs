@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::{Bench, listing};
 use firn_host::fetch::Attr;
 
-fn git(dir: &Path, args: &[&str]) -> String {
+pub fn git(dir: &Path, args: &[&str]) -> String {
     let mut command = Command::new("git");
     command.arg("-C").arg(dir);
     command.args(["-c", "user.name=x", "-c", "user.email=x@x", "-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always"]);
@@ -17,7 +17,7 @@ fn git(dir: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-fn commit(dir: &Path, name: &str, content: &str) -> String {
+pub fn commit(dir: &Path, name: &str, content: &str) -> String {
     std::fs::create_dir_all(dir.join(name).parent().expect("a parent")).expect("makes directories");
     std::fs::write(dir.join(name), content).expect("writes");
     if !dir.join(".git").exists() {
@@ -146,6 +146,4 @@ fn what_cannot_be_fetched_is_told() {
     assert!(error.to_string().contains("cannot be fetched directly"), "{error}");
     let error = bench.url("path:./here").expect_err("relative");
     assert!(error.to_string().contains("uses a relative path"), "{error}");
-    let error = bench.url("hg+file:///x").expect_err("Mercurial");
-    assert!(error.to_string().starts_with("cannot fetch Mercurial repository"), "{error}");
 }

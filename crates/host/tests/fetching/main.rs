@@ -3,8 +3,12 @@
 
 mod archives;
 mod git;
+mod lfs;
+mod mercurial;
 mod server;
+mod signed;
 mod transfers;
+mod zips;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! A server on the loopback, as good or bad as a test wants it.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub type Answer = Box<dyn Fn(&str, Option<&str>) -> Reply + Send + Sync>;
 /// An answer.
 #[derive(Clone)]
 pub enum Reply {
-    /// Status, headers (`$URL` is the server's address), body.
+    /// Status, headers and body (`$URL` is the server's address).
     Full(u16, Vec<(String, String)>, Vec<u8>),
     /// Says more bytes are coming than do, then closes.
     Truncated(Vec<u8>, usize),
@@ -50,24 +50,31 @@ impl Server {
 }
 
 fn serve(mut stream: TcpStream, url: &str, log: &Mutex<Vec<String>>, answer: &Answer) -> std::io::Result<()> {
-    let mut lines = BufReader::new(stream.try_clone()?).lines();
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut lines = reader.by_ref().lines();
     let first = lines.next().transpose()?.unwrap_or_default();
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
-    let mut etag = None;
+    let (mut etag, mut length) = (None, 0);
     for line in lines {
         let line = line?;
         if line.is_empty() {
             break;
         }
-        if let Some((name, value)) = line.split_once(": ")
-            && name.eq_ignore_ascii_case("if-none-match")
-        {
-            etag = Some(value.to_owned());
+        match line.split_once(": ") {
+            Some((name, value)) if name.eq_ignore_ascii_case("if-none-match") => etag = Some(value.to_owned()),
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse().unwrap_or(0),
+            _ => {}
         }
     }
+    // What is sent along is read, or the answer might be lost with it.
+    std::io::copy(&mut reader.take(length), &mut std::io::sink())?;
     log.lock().expect("no test panicked here").push(path.clone());
     match answer(&path, etag.as_deref()) {
         Reply::Full(status, headers, body) => {
+            let body = match String::from_utf8(body) {
+                Ok(text) => text.replace("$URL", url).into_bytes(),
+                Err(bytes) => bytes.into_bytes(),
+            };
             let headers: String = headers.iter().map(|(name, value)| format!("{name}: {}\r\n", value.replace("$URL", url))).collect();
             write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n", body.len())?;
             stream.write_all(&body)?;

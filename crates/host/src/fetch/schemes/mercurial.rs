@@ -1,4 +1,4 @@
-//! `hg`: a Mercurial repository. References are read and printed; fetching needs `hg` itself.
+//! `hg`: a Mercurial repository. References are read and printed here; `fetch::mercurial` fetches.
 
 use super::super::attrs::{Attrs, maybe_text, text};
 use super::super::error::{FetchError, shown};

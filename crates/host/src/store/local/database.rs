@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use firn_store::content_address::ContentAddress;
 use firn_store::hash::{Format, Hash};
 use firn_store::path::StorePath;
+use firn_store::path_info::PathInfo;
 use firn_store::store_dir::StoreDir;
 use firn_store::{Error, ErrorKind, Result};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -43,7 +44,10 @@ pub(super) struct Registration {
     pub references: Arc<[StorePath]>,
     pub nar_hash: Hash,
     pub nar_size: u64,
-    pub address: ContentAddress,
+    /// None for what is named after what it was built from.
+    pub address: Option<ContentAddress>,
+    pub deriver: Option<StorePath>,
+    pub signatures: Vec<String>,
     /// For derivations, the outputs whose paths are known.
     pub outputs: Vec<(Vec<u8>, StorePath)>,
 }
@@ -105,6 +109,31 @@ impl Database {
         Ok(Some(all))
     }
 
+    /// All that is known of the object; none if it does not exist.
+    pub fn info(&self, path: &StorePath) -> Result<Option<PathInfo>> {
+        let Some(references) = self.references(path)? else { return Ok(None) };
+        let text = self.text(path)?;
+        let connection = self.lock();
+        let mut query = connection
+            .prepare_cached("select hash, narSize, deriver, sigs, ca from ValidPaths where path = ?")
+            .map_err(failed)?;
+        type Row = (String, Option<i64>, Option<String>, Option<String>, Option<String>);
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
+        let found: Option<Row> = query.query_row([text], row).optional().map_err(failed)?;
+        let Some((hash, size, deriver, signatures, address)) = found else { return Ok(None) };
+        let deriver = deriver.filter(|deriver| !deriver.is_empty());
+        let address = address.filter(|address| !address.is_empty());
+        Ok(Some(PathInfo {
+            path: path.clone(),
+            nar_hash: Hash::parse_any_prefixed(hash.as_bytes())?,
+            nar_size: size.and_then(|size| u64::try_from(size).ok()).unwrap_or(0),
+            references,
+            deriver: deriver.map(|deriver| self.dir.parse(deriver.as_bytes())).transpose()?,
+            signatures: signatures.unwrap_or_default().split_whitespace().map(str::to_owned).collect(),
+            address: address.map(|address| ContentAddress::parse(address.as_bytes())).transpose()?,
+        }))
+    }
+
     /// Registers objects, all or none. What they refer to is registered already or among them.
     pub fn register(&self, all: &[Registration]) -> Result<()> {
         let mut connection = self.lock();
@@ -122,7 +151,9 @@ impl Database {
     fn register_path(&self, transaction: &Transaction<'_>, one: &Registration, now: i64) -> Result<()> {
         let path = self.text(&one.path)?;
         let hash = one.nar_hash.to_string(Format::Base16, true);
-        let address = one.address.render();
+        let address = one.address.map(|address| address.render());
+        let deriver = one.deriver.as_ref().map(|deriver| self.text(deriver)).transpose()?;
+        let signatures = (!one.signatures.is_empty()).then(|| one.signatures.join(" "));
         let size = i64::try_from(one.nar_size).unwrap_or(i64::MAX);
         let id = match id_of(transaction, &path)? {
             // Someone else was quicker; it is the same object.
@@ -130,10 +161,10 @@ impl Database {
             None => {
                 let mut insert = transaction
                     .prepare_cached(
-                        "insert into ValidPaths (path, hash, registrationTime, narSize, ca) values (?, ?, ?, ?, ?)",
+                        "insert into ValidPaths (path, hash, registrationTime, deriver, narSize, sigs, ca) values (?, ?, ?, ?, ?, ?, ?)",
                     )
                     .map_err(failed)?;
-                insert.insert(params![path, hash, now, size, address]).map_err(failed)?
+                insert.insert(params![path, hash, now, deriver, size, signatures, address]).map_err(failed)?
             }
         };
         for (name, output) in &one.outputs {
