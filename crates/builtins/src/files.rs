@@ -5,11 +5,12 @@
 use crate::store::{self, Rewrites, eval_error};
 use firn_eval::{Builtin, Coercion, Error, ErrorKind, Machine, Result, color_bytes, context_of};
 use firn_host::{AbsPath, EntrySource, FileContent, Follow, Found, HostError, PseudoUrl, SearchEntry, SearchPath};
+use firn_memo::kept::guards;
 use firn_source::{Pos, Symbol};
 use firn_store::context::Element;
 use firn_store::hash::{Format, Hash};
 use firn_store::path::{DIGEST_LEN, StorePath};
-use firn_value::{AttrsBuilder, Context, Thunk, Value};
+use firn_value::{AttrsBuilder, Context, Guard, Thunk, Value};
 use hashbrown::HashSet;
 use std::sync::{Arc, Mutex};
 
@@ -131,8 +132,9 @@ fn read_file_type(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> 
 
 fn read_dir(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let path = realise_path(machine, pos, args[0], Some(Follow::Full))?;
-    let listing = machine.host().read_dir(&path).map_err(|e| machine.host_error(e))?;
+    let (listing, guard) = machine.host().read_names(&path).map_err(|e| machine.host_error(e))?;
     let mut set = AttrsBuilder::with_capacity(listing.entries().len());
+    let mut names = Vec::with_capacity(listing.entries().len());
     for (name, file_type) in listing.entries() {
         let value = match file_type {
             Some(file_type) => type_name(file_type.nix_name()),
@@ -143,9 +145,14 @@ fn read_dir(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
                 Thunk::apply(function, &[Value::path(child.as_bytes())])
             }
         };
-        set.push(Symbol::intern(name), Pos::NONE, value);
+        let name = Symbol::intern(name);
+        names.push((name, *file_type));
+        set.push(name, Pos::NONE, value);
     }
-    Ok(set.finish())
+    let set = set.finish();
+    let Some((guard, set_itself)) = guard.map(Guard).zip(set.as_attrs()) else { return Ok(set) };
+    guards::entries(guard, names.into_iter());
+    Ok(set_itself.guarded_by(Some(guard)))
 }
 
 fn hash_file(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {

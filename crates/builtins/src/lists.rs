@@ -2,7 +2,7 @@
 
 use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, colored, own_cell, place_of};
 use firn_source::Pos;
-use firn_value::{AttrsBuilder, List, ListBuilder, Thunk, Value};
+use firn_value::{AttrsBuilder, Function, List, ListBuilder, Row, Thunk, Value};
 
 fn length(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let list = machine.force_list(args[0], pos, "while evaluating the first argument passed to builtins.length")?;
@@ -54,6 +54,11 @@ fn elem(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 
 fn map(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let list = machine.force_list(args[1], pos, "while evaluating the second argument passed to builtins.map")?;
+    if let Some((guard, Row::Names)) = list.guard()
+        && let Some(pairs) = pairs_of(machine, args[0], list.unguarded(), pos)
+    {
+        return Ok(pairs.guarded_by(guard, Row::Pairs));
+    }
     if list.is_empty() {
         return Ok(list.value());
     }
@@ -63,6 +68,22 @@ fn map(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
         out.push(Thunk::apply(function, &[item]));
     }
     Ok(out.finish())
+}
+
+/// What a function makes of names, if it is one of which it is known that it makes of each name a set that has it as its name.
+fn pairs_of(machine: &Machine, function: Value, names: List, pos: Pos) -> Option<List> {
+    // Of an empty list nobody looks at the function.
+    if names.is_empty() {
+        return None;
+    }
+    let function = machine.force_function(function, pos, "").ok()?;
+    let Some(Function::Closure(closure)) = function.as_function() else { return None };
+    if !closure.lambda().gives_its_argument_as(machine.names().name) {
+        return None;
+    }
+    let mut pairs = ListBuilder::new(names.len());
+    names.iter().for_each(|name| pairs.push(Thunk::apply(function, &[name])));
+    pairs.finish().as_list()
 }
 
 fn filter(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {

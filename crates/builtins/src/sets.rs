@@ -6,7 +6,7 @@
 use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, colored_name};
 use firn_ir::Shape;
 use firn_source::{Pos, Symbol, SymbolMap};
-use firn_value::{Attrs, AttrsBuilder, ListBuilder, Thunk, Value};
+use firn_value::{Attrs, AttrsBuilder, List, ListBuilder, Row, Thunk, Value};
 
 /// Finds one attribute in many sets; sets of one shape are looked up once.
 struct Finder {
@@ -42,7 +42,9 @@ pub(crate) fn missing(name: Symbol, context: &'static str) -> Box<Error> {
 
 fn attr_names(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let set = machine.force_attrs(args[0], pos, "while evaluating the argument passed to builtins.attrNames")?;
-    Ok(set.name_list())
+    let names = set.unguarded().name_list();
+    let Some((guard, list)) = set.guard().zip(names.as_list()) else { return Ok(names) };
+    Ok(list.guarded_by(guard, Row::Names))
 }
 
 fn attr_values(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
@@ -98,6 +100,9 @@ fn remove_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let set = machine.force_attrs(args[0], pos, "while evaluating the first argument passed to builtins.removeAttrs")?;
     let list = machine.force_list(args[1], pos, "while evaluating the second argument passed to builtins.removeAttrs")?;
     let context = "while evaluating the values of the second argument passed to builtins.removeAttrs";
+    if let Some((_, Row::Names)) = list.guard() {
+        return Ok(remove_names(set, list));
+    }
     let mut removed = Vec::with_capacity(list.len());
     for item in list.iter() {
         let name = machine.force_string_no_context(item, pos, context)?.symbol();
@@ -110,14 +115,35 @@ fn remove_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     }
     removed.sort_unstable();
     let mut removed = removed.into_iter().peekable();
-    let mut rest = AttrsBuilder::with_capacity(set.len());
-    for (name, at, value) in set.iter() {
+    let all = set.unguarded();
+    let mut rest = AttrsBuilder::with_capacity(all.len());
+    for (name, at, value) in all.iter() {
         while removed.next_if(|&r| r < name).is_some() {}
         if removed.peek() != Some(&name) {
             rest.push(name, at, value);
         }
     }
-    Ok(rest.finish_first())
+    Ok(guarded_as(set, rest.finish_first()))
+}
+
+/// A set less the names of another, of which only those names are seen.
+fn remove_names(set: Attrs, names: List) -> Value {
+    let all = set.unguarded();
+    let mut rest = AttrsBuilder::with_capacity(all.len());
+    for (name, at, value) in all.iter() {
+        names.see(name);
+        let listed = names.unguarded().slots();
+        let has = listed.binary_search_by(|slot| slot.get().as_str().map_or(&[][..], |text| text.bytes()).cmp(name.as_bytes()));
+        if has.is_err() {
+            rest.push(name, at, value);
+        }
+    }
+    guarded_as(set, rest.finish_first())
+}
+
+/// A set that has a name only if this one has it.
+fn guarded_as(set: Attrs, made: Value) -> Value {
+    made.as_attrs().map_or(made, |made| made.guarded_by(set.guard()))
 }
 
 fn list_to_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
@@ -125,6 +151,9 @@ fn list_to_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let pair = "in a {name=...; value=...;} pair";
     let name_context = "while evaluating the `name` attribute of an element of the list passed to builtins.listToAttrs";
     let mut names = Finder::new(machine.names().name);
+    // Of pairs for the names of a set each is found under its name, and there are no others.
+    let guard = list.guard().filter(|(_, row)| *row == Row::Pairs).map(|(guard, _)| guard);
+    let list = if guard.is_some() { list.unguarded() } else { list };
     let mut entries: Vec<(Symbol, Attrs)> = Vec::with_capacity(list.len());
     for item in list.iter() {
         let element = machine.force_attrs(item, pos, "while evaluating an element of the list passed to builtins.listToAttrs")?;
@@ -141,28 +170,31 @@ fn list_to_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
         let (cell, at) = values.find(element).ok_or_else(|| missing(values.name, pair))?;
         set.push(name, at, cell);
     }
-    Ok(set.finish_first())
+    let set = set.finish_first();
+    Ok(set.as_attrs().map_or(set, |made| made.guarded_by(guard)))
 }
 
 fn intersect_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let left = machine.force_attrs(args[0], pos, "while evaluating the first argument passed to builtins.intersectAttrs")?;
     let right = machine.force_attrs(args[1], pos, "while evaluating the second argument passed to builtins.intersectAttrs")?;
-    let mut both = AttrsBuilder::with_capacity(left.len().min(right.len()));
-    if left.len() < right.len() {
-        let (shape, _) = left.flat();
+    let lengths = (left.unguarded().len(), right.unguarded().len());
+    let mut both = AttrsBuilder::with_capacity(lengths.0.min(lengths.1));
+    // The names of one are gone through, and looked up in the other.
+    if lengths.0 < lengths.1 {
+        let (shape, _) = left.unguarded().flat();
         for &name in shape.names() {
             if let Some((value, at)) = right.get_with_pos(name) {
                 both.push(name, at, value);
             }
         }
-    } else {
-        for (name, at, value) in right.iter() {
-            if left.has(name) {
-                both.push(name, at, value);
-            }
+        return Ok(guarded_as(left, both.finish_first()));
+    }
+    for (name, at, value) in right.unguarded().iter() {
+        if left.has(name) {
+            both.push(name, at, value);
         }
     }
-    Ok(both.finish_first())
+    Ok(guarded_as(right, both.finish_first()))
 }
 
 fn cat_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
@@ -180,11 +212,12 @@ fn cat_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 
 fn map_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let set = machine.force_attrs(args[1], pos, "while evaluating the second argument passed to builtins.mapAttrs")?;
-    let (shape, cells) = set.flat();
+    let (shape, cells) = set.unguarded().flat();
     let values = shape.names().iter().zip(cells);
     // NIX: the function is not looked at, which traces show: until the first call nothing knows where it is written.
     let function = if args[0].as_function().is_some() { Thunk::apply(args[0], &[]) } else { args[0] };
-    Ok(AttrsBuilder::of_names(shape, values.map(|(&name, cell)| Thunk::apply(function, &[Value::name(name), cell.get()]))))
+    let mapped = values.map(|(&name, cell)| Thunk::apply(function, &[Value::name(name), cell.get()]));
+    Ok(guarded_as(set, AttrsBuilder::of_names(shape, mapped)))
 }
 
 fn zip_attrs_with(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {

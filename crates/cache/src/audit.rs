@@ -137,7 +137,7 @@ impl Disk {
             }
             let node = self.environment.observations.get(txn, &digest.0)?;
             let node = node.and_then(|sealed| unseal(sealed_kind(1), &digest.0, sealed));
-            todo.extend(node.and_then(|bytes| Node::children(bytes).ok()).unwrap_or_default());
+            todo.extend(node.and_then(|bytes| Node::named(bytes).ok()).unwrap_or_default());
         }
         Ok(true)
     }
@@ -147,7 +147,7 @@ impl Disk {
 fn is_readable(table: usize, key: &[u8], payload: &[u8]) -> bool {
     match table {
         0 => Record::decode(payload).is_ok_and(|record| key.starts_with(&Key::digest(&record.question).0)),
-        1 => Node::children(payload).is_ok() && Node::digest(payload).0 == *key,
+        1 => Node::named(payload).is_ok() && Node::digest(payload).0 == *key,
         2 => Digest::of_content(payload).0 == *key,
         _ => true,
     }

@@ -115,7 +115,7 @@ fn unnamed(environment: &Environment, txn: &heed::RwTxn<'_>, now: i64) -> Result
             continue;
         }
         let node = tables[1].get(txn, &digest.0)?.and_then(|sealed| unseal(sealed_kind(1), &digest.0, sealed));
-        todo.extend(node.and_then(|bytes| Node::children(bytes).ok()).unwrap_or_default());
+        todo.extend(node.and_then(|bytes| Node::named(bytes).ok()).unwrap_or_default());
     }
     let mut unnamed = Vec::new();
     let is = |set: &FxHashSet<Digest>, key: &[u8]| key.try_into().is_ok_and(|bytes| set.contains(&Digest(bytes)));

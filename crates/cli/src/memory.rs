@@ -22,7 +22,7 @@ use crate::settings::Resolved;
 use crate::shared::Shared;
 use firn_cache::{Answer, Batch, Disk, Found, Reading, Writer};
 use firn_host::{
-    AbsPath, Digest, FileType, Host, Observation, Question, RecordedStore, Recording, Sink, Stamp as State, Store,
+    AbsPath, Digest, FileType, Group, Host, Observation, Question, RecordedStore, Recording, Sink, Stamp as State, Store,
 };
 use firn_memo::kept::{
     Asked, Counts, ENTRY, Encoded, Entry, HERE, Judged, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stored, Verifier,
@@ -58,7 +58,7 @@ pub struct Memory {
     last: Arc<AtomicU32>,
     recorder: Arc<Recorder>,
     /// Observations that are known to name nothing outside all trees, and what is known of each.
-    inside: Mutex<(SetId, FxHashMap<ObservationId, bool>)>,
+    inside: Mutex<Inside>,
     judged: Mutex<Judged>,
     writer: Mutex<Option<Writer>>,
     stamps: Mutex<Vec<(Question, State, Digest)>>,
@@ -72,6 +72,15 @@ pub struct Memory {
     least: Duration,
     counts: Mutex<Outcome>,
     shared: Option<Mutex<Shared>>,
+}
+
+/// Which observations name something outside all trees.
+#[derive(Default)]
+struct Inside {
+    /// Those that do not, and what is known of each.
+    known: (SetId, FxHashMap<ObservationId, bool>),
+    /// Of groups that names were looked up in, by number.
+    groups: FxHashMap<u32, bool>,
 }
 
 /// What became of the questions of a run.
@@ -469,7 +478,8 @@ impl Memory {
     /// Whether a path outside all trees is among what was observed that nobody wrote in full.
     fn strays(&self, observed: SetId, roles: &Roles) -> bool {
         let sets = labels::sets();
-        let mut judged = lock(&self.inside);
+        let mut inside = lock(&self.inside);
+        let Inside { known: judged, groups } = &mut *inside;
         // PERF: nearly all of what a question rests on others rested on before it.
         if sets.union(judged.0, observed) == judged.0 {
             return false;
@@ -477,7 +487,13 @@ impl Memory {
         let in_full = lock(&self.recorder.in_full);
         let strays = |path: &AbsPath| roles.place(path).0 == ROOT && !path.upwards().any(|above| in_full.contains(above));
         let mut stray = |id: ObservationId| {
-            *judged.1.entry(id).or_insert_with(|| sets.observation(id).question.path().is_some_and(strays))
+            *judged.1.entry(id).or_insert_with(|| match sets.observation(id).question {
+                Question::Member(Group::Made(group), _) => *groups.entry(group).or_insert_with(|| {
+                    let places = sets.members(SetId::of_label(group));
+                    places.iter().any(|place| place.question.path().is_some_and(strays))
+                }),
+                question => question.path().is_some_and(strays),
+            })
         };
         let any = sets.ids(observed).into_iter().any(&mut stray);
         if !any {

@@ -47,7 +47,7 @@ pub fn about_path(observation: &Observation) -> String {
         Question::Resolve(..) => "links",
         Question::ExprPath(_) => "import",
         Question::Exists(..) => "existence",
-        Question::Binding(_, names) => return format!("binding {}", dotted(names)),
+        Question::Outline(_) => "code around bindings",
         Question::Key(_, _, names) => return format!("key {}", dotted(names)),
         _ => "",
     };
@@ -68,6 +68,7 @@ pub fn about_name(question: &Question) -> Option<(&'static str, String)> {
         Question::StorePath(path) => ("store objects", lossy(path)),
         Question::Output(drv, output) => ("store objects", format!("{}!{}", lossy(drv), lossy(output))),
         Question::Location(role) => ("places of trees", lossy(role)),
+        Question::Member(_, name) => ("names looked up", lossy(name)),
         _ => return None,
     })
 }
@@ -97,7 +98,8 @@ pub fn sentence(change: &Change, roles: &Roles) -> String {
         Question::Resolve(..) => format!("links on the way to {path} lead elsewhere") + &digests(change),
         Question::ExprPath(_) => came_or("", &path, format!("importing {path} reads another file")),
         Question::Key(_, _, names) => format!("{} in {path} changed", dotted(names)) + &digests(change),
-        Question::Binding(_, names) => format!("{} of {path} changed", dotted(names)) + &digests(change),
+        Question::Outline(_) => came_or("file ", &path, format!("code around the bindings of {path} changed")),
+        Question::Member(_, name) => format!("what is called {} changed", lossy(name)) + &digests(change),
         Question::Env(name) => {
             let name = lossy(name);
             match (was_there, is_there) {
@@ -150,7 +152,8 @@ fn kind(question: &Question) -> &'static str {
         Question::StorePath(_) => "storeObject",
         Question::Output(..) => "output",
         Question::Location(_) => "place",
-        Question::Binding(..) => "binding",
+        Question::Outline(_) => "outline",
+        Question::Member(..) => "member",
         Question::Key(..) => "key",
     }
 }
@@ -180,9 +183,10 @@ fn question_json(question: &Question, roles: &Roles) -> BTreeMap<Vec<u8>, Tree> 
         | Question::Setting(name)
         | Question::Tree(name)
         | Question::StorePath(name)
-        | Question::Location(name) => text(name),
+        | Question::Location(name)
+        | Question::Member(_, name) => text(name),
         Question::Output(drv, output) => text(&[drv, &b"!"[..], output].concat()),
-        Question::Binding(_, names) | Question::Key(_, _, names) => Tree::List(names.iter().map(|name| text(name)).collect()),
+        Question::Key(_, _, names) => Tree::List(names.iter().map(|name| text(name)).collect()),
         _ => Tree::Null,
     };
     if name != Tree::Null {

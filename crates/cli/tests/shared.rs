@@ -206,6 +206,7 @@ fn random_programs_say_the_same_wherever_they_lie() {
             for (index, name) in program::EXPRESSIONS.iter().enumerate() {
                 machine.write(name, &program::file(random, index));
             }
+            machine.write(program::BINDINGS, &program::bindings(random));
             for name in program::DATA {
                 machine.write(name, &program::data(random));
             }

@@ -4,7 +4,7 @@ use crate::frame::Frame;
 use crate::{Machine, colored};
 use firn_ir as ir;
 use firn_source::{Pos, Symbol};
-use firn_value::{AttrsBuilder, Error, ErrorKind, Expr, Result, Value};
+use firn_value::{AttrsBuilder, Error, ErrorKind, Expr, Guard, Result, Value};
 use smallvec::SmallVec;
 
 /// Attributes on their way into a set.
@@ -43,7 +43,9 @@ impl Machine {
                     self.bind(node.from, frame);
                 }
                 if node.dynamic.is_empty() {
-                    return Ok(self.attrs_of_names(node, frame));
+                    let set = self.attrs_of_names(node, frame);
+                    let guard = Some(Guard(node.guard)).filter(|guard| guard.0 != 0);
+                    return Ok(set.as_attrs().map_or(set, |made| made.guarded_by(guard)));
                 }
             }
             Some(rec) => {

@@ -5,10 +5,10 @@ use crate::machine::Imported;
 use crate::{Machine, Stats};
 use firn_host::{AbsPath, FileContent, Follow};
 use firn_ir::Program;
-use firn_memo::kept::labels;
+use firn_memo::kept::{guards, labels};
 use firn_source::diagnostics::{Diagnostic, Level};
 use firn_source::{Origin, Pos, SourceFile, Symbol};
-use firn_value::{Attrs, Constants, Error, ErrorKind, Function, Production, Result, Stamp, Value};
+use firn_value::{Attrs, Constants, Error, ErrorKind, Function, Guard, Production, Result, Stamp, Value};
 use std::sync::Arc;
 
 /// What a text is that may be a row of bindings.
@@ -104,8 +104,7 @@ impl Machine {
     /// Parses and lowers a file.
     pub fn load(&self, path: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
         let Some(kept) = self.kept_code().filter(|_| scope.is_empty()) else {
-            let (file, base) = self.source(path)?;
-            return self.compile(file, &base, scope);
+            return self.load_bindings(path, scope);
         };
         let (real, content) = self.read_source(path)?;
         let digest = content.digest();
@@ -120,6 +119,26 @@ impl Machine {
         Ok(program)
     }
 
+    /// As [`Machine::load`]; the large set of the file, if it has one, is seen name by name.
+    fn load_bindings(&self, path: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
+        let real = self.real(path)?;
+        let (content, bindings) = self.host().read_bindings(&real).map_err(|e| self.host_error(e))?;
+        let (file, base) = self.register(path, real, content);
+        let Some(bindings) = bindings else { return self.compile(file, &base, scope) };
+        Stats::bump(&self.stats.parsed);
+        let guard = |mut ast: firn_syntax::Ast| {
+            // A warning is told whoever looks at what.
+            if !ast.warnings().is_empty() || !ast.guard(bindings.start, bindings.guard) {
+                guards::see_all(Guard(bindings.guard));
+            }
+            self.lowered(ast, scope)
+        };
+        let program = self.parse(file, &base).and_then(guard);
+        file.release();
+        // What fails may fail because of any of them.
+        program.inspect_err(|_| guards::see_all(Guard(bindings.guard)))
+    }
+
     /// Registers the text of a file, and the directory that its relative paths start from.
     ///
     /// NIX: links are followed for the bytes only; relative paths and positions go by the path as imported.
@@ -130,9 +149,13 @@ impl Machine {
 
     /// The bytes that a path means, and where they lie.
     fn read_source(&self, path: &AbsPath) -> Result<(AbsPath, FileContent)> {
-        let real = self.host().resolve_symlinks(path, Follow::Full).map_err(|e| self.host_error(e))?;
+        let real = self.real(path)?;
         let content = self.host().read_code(&real).map_err(|e| self.host_error(e))?;
         Ok((real, content))
+    }
+
+    fn real(&self, path: &AbsPath) -> Result<AbsPath> {
+        self.host().resolve_symlinks(path, Follow::Full).map_err(|e| self.host_error(e))
     }
 
     fn register(&self, path: &AbsPath, real: AbsPath, content: FileContent) -> (&'static SourceFile, AbsPath) {

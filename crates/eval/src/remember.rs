@@ -92,9 +92,9 @@ impl Machine {
                 }
                 Some(_) => continue,
             };
-            if let Some(list) = value.as_list().filter(|list| list.len() < left) {
+            if let Some(list) = value.as_list().filter(|list| list.guard().is_none() && list.len() < left) {
                 todo.extend(list.iter());
-            } else if let Some(set) = value.as_attrs().filter(|set| set.len() < left) {
+            } else if let Some(set) = value.as_attrs().filter(|set| set.guard().is_none() && set.len() < left) {
                 todo.extend(set.iter().map(|(_, _, cell)| cell));
             }
         }

@@ -17,6 +17,15 @@ pub enum Follow {
     Ancestors,
 }
 
+/// The large set of a file, whose bindings do not count as seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bindings {
+    /// Where in the text it begins.
+    pub start: u32,
+    /// The number of its guard ([`Sink::guard`](crate::Sink::guard)).
+    pub guard: u32,
+}
+
 /// The door outward. One host serves one run; within a run the same question has the same answer.
 ///
 /// ```
@@ -49,11 +58,23 @@ pub trait Host: Send + Sync {
         self.read_once(path)
     }
 
+    /// As [`Host::read_code`], for callers that make the large set of a file guarded, if it has one ([`firn_syntax::outline`]): what that
+    /// binds does not count as seen, and a number says how to say that it is.
+    fn read_bindings(&self, path: &AbsPath) -> Result<(FileContent, Option<Bindings>), HostError> {
+        self.read_code(path).map(|content| (content, None))
+    }
+
     /// The program has seen where in this file something stands, which what stands before it decides.
     fn seen_text(&self, _path: &AbsPath) {}
 
     /// The entries of a directory.
     fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError>;
+
+    /// As [`Host::read_dir`], for callers that look at names one by one and say which: none of them counts as seen. A number
+    /// says how to say that ([`Sink::guard`](crate::Sink::guard)); without one all of them count.
+    fn read_names(&self, path: &AbsPath) -> Result<(Listing, Option<u32>), HostError> {
+        self.read_dir(path).map(|listing| (listing, None))
+    }
 
     /// The target of a link, as written in it.
     fn read_link(&self, path: &AbsPath) -> Result<Arc<[u8]>, HostError>;
@@ -154,6 +175,11 @@ macro_rules! hand_on {
             $behind.read_code(path)
         }
     };
+    (@ read_bindings $self:ident $behind:expr) => {
+        fn read_bindings(&$self, path: &$crate::AbsPath) -> Result<($crate::FileContent, Option<$crate::Bindings>), $crate::HostError> {
+            $behind.read_bindings(path)
+        }
+    };
     (@ seen_text $self:ident $behind:expr) => {
         fn seen_text(&$self, path: &$crate::AbsPath) {
             $behind.seen_text(path);
@@ -162,6 +188,11 @@ macro_rules! hand_on {
     (@ read_dir $self:ident $behind:expr) => {
         fn read_dir(&$self, path: &$crate::AbsPath) -> Result<$crate::Listing, $crate::HostError> {
             $behind.read_dir(path)
+        }
+    };
+    (@ read_names $self:ident $behind:expr) => {
+        fn read_names(&$self, path: &$crate::AbsPath) -> Result<($crate::Listing, Option<u32>), $crate::HostError> {
+            $behind.read_names(path)
         }
     };
     (@ read_link $self:ident $behind:expr) => {
@@ -260,7 +291,7 @@ pub(crate) use hand_on;
 macro_rules! forward_host {
     ($($kind:ty),*) => {$(
         impl<H: Host + ?Sized> Host for $kind {
-            hand_on!(self => (**self); lstat read_file read_once read_code seen_text read_dir read_link env current_time home current_dir check_access allow seen_at
+            hand_on!(self => (**self); lstat read_file read_once read_code read_bindings seen_text read_dir read_names read_link env current_time home current_dir check_access allow seen_at
                 related notes_places mount file_type existing_type dir_entry resolve_symlinks resolve_expr_path path_exists find_file);
         }
     )*};

@@ -73,10 +73,21 @@ pub enum Question {
     Output(Arc<[u8]>, Arc<[u8]>),
     /// Where the tree of a role lies.
     Location(Arc<[u8]>),
-    /// What a file's outermost set or `let` binds to an attribute path: its code.
-    Binding(AbsPath, Names),
+    /// The code in a file, less what the large set binds that it gives ([`firn_syntax::Outline`]).
+    Outline(AbsPath),
+    /// What listings and files of bindings have under one name, all of them together.
+    Member(Group, Arc<[u8]>),
     /// The value under a path of keys in a JSON or TOML document.
     Key(AbsPath, DocumentFormat, Names),
+}
+
+/// Listings and files of bindings that are seen name by name: the whole of each, as observed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Group {
+    /// A set of observations of this process, by number.
+    Made(u32),
+    /// A set that is kept, by the digest of its node.
+    Kept(Digest),
 }
 
 /// Names from the outside in.
@@ -149,9 +160,9 @@ impl Question {
         use Question::*;
         match self {
             File(path) | Code(path) | Directory(path) | DirectoryEntry(path, _) | Type(path) | Stat(path) | Link(path)
-            | Resolve(path, _) | ExprPath(path) | Exists(path, _) | Binding(path, _) | Key(path, ..) => Some(path),
+            | Resolve(path, _) | ExprPath(path) | Exists(path, _) | Outline(path) | Key(path, ..) => Some(path),
             Env(_) | SearchPath(..) | Time | Home | CurrentDir | System | Setting(_) | Tree(_) | StorePath(_)
-            | Output(..) | Location(_) => None,
+            | Output(..) | Location(_) | Member(..) => None,
         }
     }
 
@@ -162,6 +173,8 @@ impl Question {
         Some(match self {
             File(path) => digest_file(path, &host.read_file(path)),
             Code(path) => digest_code(path, &host.read_file(path)),
+            // What is no longer cut, or has an error, has no outline.
+            Outline(path) => digest_rest(&firn_syntax::outline_of_sound(host.read_file(path).ok()?.bytes())?.rest),
             Directory(path) => digest_listing(path, &host.read_dir(path)),
             DirectoryEntry(path, name) => digest_entry(path, &host.dir_entry(path, name)),
             Type(path) => digest_type(path, &host.file_type(path)),
@@ -182,7 +195,7 @@ impl Question {
             Time => digest_time(host.current_time()),
             Home => digest_home(&host.home()),
             CurrentDir => digest_path("cwd", &AbsPath::root(), &host.current_dir()),
-            System | Setting(_) | Tree(_) | StorePath(_) | Output(..) | Location(_) | Binding(..) | Key(..) => {
+            System | Setting(_) | Tree(_) | StorePath(_) | Output(..) | Location(_) | Member(..) | Key(..) => {
                 return None;
             }
         })
@@ -227,15 +240,30 @@ pub(crate) fn digest_code(asked: &AbsPath, answer: &Result<FileContent, HostErro
     })
 }
 
+/// The digest of what stands around the bindings of a file.
+pub(crate) fn digest_rest(rest: &[u8]) -> Digest {
+    Fold::new("outline").finish_with(rest)
+}
+
+/// The digest of the tokens of a binding.
+pub fn digest_binding(code: &[u8]) -> Digest {
+    Fold::new("binding").finish_with(code)
+}
+
 pub(crate) fn digest_listing(asked: &AbsPath, answer: &Result<Listing, HostError>) -> Digest {
     digest_result(asked, answer, Listing::digest)
 }
 
 pub(crate) fn digest_entry(asked: &AbsPath, answer: &Result<Option<Entry>, HostError>) -> Digest {
-    digest_result(asked, answer, |entry| {
-        let present = entry.as_ref().map(|(_name, file_type)| type_tag(*file_type));
-        Fold::new("entry").number(present.map_or(-1, i64::from)).finish()
+    digest_result(asked, answer, |entry| match entry {
+        Some((_name, file_type)) => digest_entry_type(*file_type),
+        None => Fold::new("entry").number(-1).finish(),
     })
+}
+
+/// The digest of an entry that is there, of this type.
+pub fn digest_entry_type(file_type: Option<FileType>) -> Digest {
+    Fold::new("entry").number(type_tag(file_type).into()).finish()
 }
 
 pub(crate) fn digest_type(asked: &AbsPath, answer: &Result<Option<FileType>, HostError>) -> Digest {

@@ -11,13 +11,16 @@ use crate::below::Below;
 use crate::host::hand_on;
 use crate::observation::{
     digest_code, digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option,
-    digest_path, digest_stat, digest_time, digest_type,
+    digest_path, digest_rest, digest_stat, digest_time, digest_type,
 };
 use crate::search::{EntrySource, Found, PseudoUrl, SearchPath};
 use crate::{
-    AbsPath, Digest, Durability, Entry, FileContent, FileType, Follow, Host, HostError, Listing, Observation, Question,
+    AbsPath, Bindings, Digest, Durability, Entry, FileContent, FileType, Follow, Host, HostError, Listing, Observation, Question,
     Stat,
 };
+
+/// A name and the tokens that bind it.
+pub type Bound = (Vec<u8>, Vec<u8>);
 
 /// Takes observations as they are made, from any thread.
 pub trait Sink: Send + Sync {
@@ -29,9 +32,23 @@ pub trait Sink: Send + Sync {
         self.observe(observation);
     }
 
+    /// A directory was listed of which names will be looked at one by one ([`Host::read_names`]). None of them counts as observed if
+    /// a number is given; whoever looks at them says so with that number.
+    fn guard(&self, whole: Observation) -> Option<u32> {
+        self.observe_read(whole);
+        None
+    }
+
     /// A file was read as code ([`Host::read_code`]): what that is, and the file's bytes, which are not observed yet.
     fn observe_code(&self, _code: Observation, file: Observation) {
         self.observe_read(file);
+    }
+
+    /// A file was read as code that is guarded ([`Host::read_bindings`]): what that is but for its bindings, which counts; all of the
+    /// code and the bytes, which do not yet; and the bindings. Without a number all of the code counts.
+    fn observe_bindings(&self, _outline: Observation, code: Observation, file: Observation, _bound: Vec<Bound>) -> Option<u32> {
+        self.observe_code(code, file);
+        None
     }
 
     /// Where in a file that was read as code something stands was seen ([`Host::seen_text`]).
@@ -131,6 +148,20 @@ impl<H: Host, S: Sink> Recording<H, S> {
         self.looks_inside || !self.is_mounted(path)
     }
 
+    /// The code and the bytes of a file that was read; none if there is nothing more to note.
+    fn seen_code(&self, path: &AbsPath, answer: &Result<FileContent, HostError>) -> Option<(Observation, Observation)> {
+        let (file, digest) = (Question::File(path.clone()), digest_file(path, answer));
+        if answer.is_err() {
+            self.note_read(file, digest, path, answer);
+            return None;
+        }
+        self.is_noted(path).then(|| {
+            let durability = self.durability(path, true);
+            let code = Observation { question: Question::Code(path.clone()), digest: digest_code(path, answer), durability };
+            (code, Observation { question: file, digest, durability })
+        })
+    }
+
     /// Notes what was read or listed, or why that failed.
     fn note_read<T>(&self, question: Question, digest: Digest, path: &AbsPath, answer: &Result<T, HostError>) {
         let durability = self.durability(path, answer.is_ok());
@@ -166,15 +197,25 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
 
     fn read_code(&self, path: &AbsPath) -> Result<FileContent, HostError> {
         let answer = self.host.read_once(path);
-        let (file, digest) = (Question::File(path.clone()), digest_file(path, &answer));
-        if answer.is_err() {
-            self.note_read(file, digest, path, &answer);
-        } else if self.is_noted(path) {
-            let durability = self.durability(path, true);
-            let code = Observation { question: Question::Code(path.clone()), digest: digest_code(path, &answer), durability };
-            self.sink.observe_code(code, Observation { question: file, digest, durability });
+        if let Some((code, file)) = self.seen_code(path, &answer) {
+            self.sink.observe_code(code, file);
         }
         answer
+    }
+
+    fn read_bindings(&self, path: &AbsPath) -> Result<(FileContent, Option<Bindings>), HostError> {
+        let answer = self.host.read_once(path);
+        let Some((code, file)) = self.seen_code(path, &answer) else { return answer.map(|content| (content, None)) };
+        let content = answer?;
+        // What never changes need not be told apart.
+        let cut = if code.durability == Durability::High { None } else { firn_syntax::outline(content.bytes()) };
+        let Some(firn_syntax::Outline { start, rest, bound }) = cut else {
+            self.sink.observe_code(code, file);
+            return Ok((content, None));
+        };
+        let outline = Observation { question: Question::Outline(path.clone()), digest: digest_rest(&rest), durability: code.durability };
+        let guard = self.sink.observe_bindings(outline, code, file, bound);
+        Ok((content, guard.map(|guard| Bindings { start, guard })))
     }
 
     fn seen_text(&self, path: &AbsPath) {
@@ -207,6 +248,23 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
         let answer = self.host.read_dir(path);
         self.note_read(Question::Directory(path.clone()), digest_listing(path, &answer), path, &answer);
         answer
+    }
+
+    fn read_names(&self, path: &AbsPath) -> Result<(Listing, Option<u32>), HostError> {
+        // What never changes need not be told apart.
+        if !self.is_noted(path) || self.durability(path, true) == Durability::High {
+            return self.read_dir(path).map(|listing| (listing, None));
+        }
+        let answer = self.host.read_dir(path);
+        let (question, digest) = (Question::Directory(path.clone()), digest_listing(path, &answer));
+        let whole = Observation { question, digest, durability: self.durability(path, answer.is_ok()) };
+        match answer {
+            Ok(listing) => Ok((listing, self.sink.guard(whole))),
+            Err(error) => {
+                self.sink.observe(whole);
+                Err(error)
+            }
+        }
     }
 
     fn read_link(&self, path: &AbsPath) -> Result<Arc<[u8]>, HostError> {

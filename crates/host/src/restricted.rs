@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::host::hand_on;
 use crate::search::{EntrySource, PseudoUrl, SearchPath, entry_path};
-use crate::{AbsPath, Entry, FileContent, FileType, Host, HostError, Listing, Mode, Stat};
+use crate::{AbsPath, Bindings, Entry, FileContent, FileType, Host, HostError, Listing, Mode, Stat};
 
 /// A host that shows only what lies below, or leads to, its allowed prefixes.
 pub struct Restricted<H> {
@@ -68,6 +68,15 @@ impl<H: Host> Restricted<H> {
             return self.check_access(&AbsPath::new(&percent_decoded(path))?);
         }
         Err(HostError::ForbiddenUri(uri.into()))
+    }
+
+    /// Of a listing, the names that may be seen.
+    fn seen_of(&self, path: &AbsPath, listing: Listing) -> Listing {
+        let seen = |name: &[u8]| self.is_allowed(&path.child(name));
+        if listing.entries().iter().all(|(name, _)| seen(name)) {
+            return listing;
+        }
+        Listing::new(listing.entries().iter().filter(|(name, _)| seen(name)).cloned().collect())
     }
 }
 
@@ -129,6 +138,11 @@ impl<H: Host> Host for Restricted<H> {
         self.host.read_code(path)
     }
 
+    fn read_bindings(&self, path: &AbsPath) -> Result<(FileContent, Option<Bindings>), HostError> {
+        self.check_access(path)?;
+        self.host.read_bindings(path)
+    }
+
     fn allow(&self, prefix: AbsPath) {
         Restricted::allow(self, prefix);
     }
@@ -136,12 +150,13 @@ impl<H: Host> Host for Restricted<H> {
     /// The directories above an allowed path show only the way to it.
     fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {
         self.check_access(path)?;
-        let listing = self.host.read_dir(path)?;
-        let seen = |name: &[u8]| self.is_allowed(&path.child(name));
-        if listing.entries().iter().all(|(name, _)| seen(name)) {
-            return Ok(listing);
-        }
-        Ok(Listing::new(listing.entries().iter().filter(|(name, _)| seen(name)).cloned().collect()))
+        Ok(self.seen_of(path, self.host.read_dir(path)?))
+    }
+
+    fn read_names(&self, path: &AbsPath) -> Result<(Listing, Option<u32>), HostError> {
+        self.check_access(path)?;
+        let (listing, guard) = self.host.read_names(path)?;
+        Ok((self.seen_of(path, listing), guard))
     }
 
     fn dir_entry(&self, dir: &AbsPath, name: &[u8]) -> Result<Option<Entry>, HostError> {

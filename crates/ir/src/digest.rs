@@ -196,7 +196,7 @@ impl<V: Copy> Writer<'_, V> {
     }
 
     fn attrs(&mut self, node: &'static Attrs<V>) {
-        let Attrs { shape, from, values, rec, dynamic, plain: _, pos: _ } = node;
+        let Attrs { shape, from, values, rec, dynamic, plain: _, guard: _, pos: _ } = node;
         self.tag(8);
         self.bindings(from);
         let names = |i: usize| shape.names()[i].as_bytes();

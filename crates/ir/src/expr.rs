@@ -331,6 +331,8 @@ pub struct Attrs<V: 'static> {
     pub dynamic: &'static [DynamicAttr<V>],
     /// There is nothing but names and values.
     pub plain: bool,
+    /// The number of its guard, or 0 (`firn_value::Guard`)
+    pub guard: u32,
     /// Where the set begins.
     pub pos: Pos,
 }
@@ -388,6 +390,13 @@ impl<V> Lambda<V> {
     #[inline]
     pub fn arity(&self) -> usize {
         self.arity as usize
+    }
+
+    /// Whether it does nothing but give a set of which the attribute of this name is its one argument.
+    pub fn gives_its_argument_as(&self, name: Symbol) -> bool {
+        let Expr::Attrs(set) = &self.body.expr else { return false };
+        let is_alone = self.params.len() == 1 && self.pattern.is_none() && set.rec.is_none() && set.dynamic.is_empty();
+        is_alone && set.shape.index(name).is_some_and(|at| matches!(set.values[at], Expr::Local(0, _)))
     }
 
     /// Position of the function that takes argument `done` (from 0) of the curried chain.

@@ -222,13 +222,17 @@ impl Walk<'_> {
         } else if self.stands_for_itself(value, counts) {
         } else if let Some(list) = value.as_list() {
             if self.first(value, counts) {
+                if list.guard().is_some() {
+                    return Err(Refusal::Large);
+                }
                 self.mix(counts, 2u8);
                 self.push(list.slots(), counts)?;
             }
         } else if let Some(set) = value.as_attrs() {
             if self.first(value, counts) {
+                // To look into a guarded set would be to observe all that its names rest on.
                 // PERF: a large set in layers is not flattened only to be found too large (hello: 3 %).
-                if self.todo.len() + set.len() > self.left {
+                if set.guard().is_some() || self.todo.len() + set.len() > self.left {
                     return Err(Refusal::Large);
                 }
                 let (shape, cells) = set.flat();

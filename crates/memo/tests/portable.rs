@@ -1,6 +1,6 @@
 //! What leaves the process comes back as it was, has one encoding, and hostile bytes are refused in bounded time.
 
-use firn_host::{AbsPath, Digest, DocumentFormat, Durability, Follow, MemoryHost, MemoryWorld, Observation, Question, SearchEntry, SearchPath};
+use firn_host::{AbsPath, Digest, DocumentFormat, Durability, Follow, Group, MemoryHost, MemoryWorld, Observation, Question, SearchEntry, SearchPath};
 use firn_memo::kept::observation::Node;
 use firn_memo::kept::{NotStorable, ObservationId, Roles, SetId, Sets, plain};
 use firn_source::{Pos, Symbol};
@@ -144,7 +144,8 @@ fn observations(tree: &str) -> Vec<Observation> {
         Question::CurrentDir,
         Question::StorePath(b"/nix/store/x"[..].into()),
         Question::Location(b"entry"[..].into()),
-        Question::Binding(at("/pkgs/all.nix"), names()),
+        Question::Outline(at("/pkgs/all.nix")),
+        Question::Member(Group::Kept(Digest([5; 32])), b"hello"[..].into()),
         Question::Key(at("/flake.lock"), DocumentFormat::Json, names()),
     ];
     let one = |(index, question)| Observation::new(question, Digest([index as u8; 32]), Durability::Medium);
@@ -160,14 +161,14 @@ fn observations_come_back_and_name_no_checkout() {
     assert_eq!(bytes, Node { own: observations("/b").into_iter().rev().collect(), ..node.clone() }.encode(&there));
     let (children, own) = Node::decode(&bytes, &there).unwrap();
     assert_eq!(children, [Digest([1; 32]), Digest([9; 32])]);
-    assert_eq!(Node::children(&bytes).unwrap(), children);
+    assert_eq!(Node::named(&bytes).unwrap(), [children, vec![Digest([5; 32])]].concat());
     let own: Vec<Observation> = own.into_iter().map(Option::unwrap).collect();
     for expected in observations("/b") {
         assert!(own.contains(&expected), "{expected:?}");
     }
     // A run without that tree knows nothing of what was observed in it.
     let (_, own) = Node::decode(&bytes, &Roles::new()).unwrap();
-    assert_eq!(own.iter().flatten().count(), 7);
+    assert_eq!(own.iter().flatten().count(), 8);
     for len in 0..bytes.len() {
         assert!(Node::decode(&bytes[..len], &there).is_err());
     }

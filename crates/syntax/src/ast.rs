@@ -402,12 +402,27 @@ pub struct Ast {
     pub(crate) dynamic: Vec<DynamicDef>,
     pub(crate) owned: Vec<u8>,
     pub(crate) warnings: Vec<Warning>,
+    /// The set that is guarded, and its guard (`crates/eval/src/import.rs`).
+    pub(crate) guarded: Option<(AttrsId, u32)>,
 }
 
 impl Ast {
     /// The text this tree was parsed from.
     pub fn file(&self) -> &'static SourceFile {
         self.file
+    }
+
+    /// Has the set that begins at this offset of the text guarded. False if there is none, or it is recursive, or has computed names.
+    pub fn guard(&mut self, start: u32, guard: u32) -> bool {
+        let pos = self.file.pos(start);
+        let found = self.attrs.iter().position(|set| !set.recursive && set.dynamic.is_empty() && set.pos == pos);
+        self.guarded = found.map(|index| (AttrsId(index as u32), guard));
+        found.is_some()
+    }
+
+    /// The guard of a set, or 0.
+    pub fn guard_of(&self, set: AttrsId) -> u32 {
+        self.guarded.filter(|(guarded, _)| *guarded == set).map_or(0, |(_, guard)| guard)
     }
 
     /// The whole expression.

@@ -35,7 +35,7 @@ pub fn essence(text: &[u8]) -> Option<Vec<u8>> {
         ready.is_lexed = false;
         // Where the feature is off, such an operator is an error, which the same tokens tell.
         let Lexed { tokens, error } = lex(None, text, true, std::mem::take(&mut ready.tokens));
-        let essence = if error.is_none() { gathered(text, &tokens) } else { None };
+        let essence = tokens.split_last().filter(|_| error.is_none()).and_then(|(_end, tokens)| gathered(text, tokens));
         ready.is_lexed = essence.is_some();
         ready.is_plain = !tokens.iter().any(|token| matches!(token.kind, Kind::PipeFrom | Kind::PipeInto));
         ready.tokens = tokens;
@@ -56,14 +56,23 @@ pub(crate) fn ready(text: &[u8], pipes: bool, spare: Vec<Token>) -> Result<Vec<T
     })
 }
 
+/// Does something with the tokens of a text; none if it is no text of the language.
+pub(crate) fn with_tokens<T>(text: &[u8], work: impl FnOnce(&[Token]) -> Option<T>) -> Option<T> {
+    let is_ready = READY.with_borrow(|ready| ready.is_lexed && ready.text == text);
+    if !is_ready {
+        essence(text)?;
+    }
+    READY.with_borrow(|ready| work(&ready.tokens))
+}
+
 /// The text with one blank for all that stands between two tokens, and nothing where they touch. No token goes on across a
 /// blank, nor does one that blanks or a comment ended end elsewhere: this text has the same tokens.
-fn gathered(text: &[u8], tokens: &[Token]) -> Option<Vec<u8>> {
-    let mut all = Vec::with_capacity(text.len());
-    let (_end, tokens) = tokens.split_last()?;
+pub(crate) fn gathered(text: &[u8], tokens: &[Token]) -> Option<Vec<u8>> {
+    let mut all = Vec::new();
     let mut tokens = tokens.iter();
     let Some(first) = tokens.next() else { return Some(all) };
     let (mut start, mut end) = (first.start as usize, first.end as usize);
+    all.reserve(tokens.as_slice().last().map_or(end, |last| last.end as usize) - start);
     for token in tokens {
         let (next, after) = (token.start as usize, token.end as usize);
         // PERF: what stands as it will is copied at once.

@@ -11,6 +11,7 @@ mod lex;
 mod names;
 #[cfg(test)]
 mod oracle;
+mod outline;
 mod parse;
 mod path;
 mod print;
@@ -20,6 +21,7 @@ mod token;
 pub use ast::{Ast, Expr, ExprId};
 pub use error::ParseError;
 pub use essence::essence;
+pub use outline::{Outline, outline, outline_of_sound};
 pub use parse::{Features, Home, Lint, MAX_NESTING, NoBindings, parse, parse_bindings};
 pub use print::{print, print_expr};
 pub use reuse::MANY;

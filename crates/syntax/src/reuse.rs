@@ -29,6 +29,7 @@ impl Ast {
             dynamic: Vec::new(),
             owned: Vec::new(),
             warnings: Vec::new(),
+            guarded: None,
         }
     }
 
@@ -50,6 +51,7 @@ impl Ast {
         self.base_path.clear();
         self.owned.clear();
         self.warnings.clear();
+        self.guarded = None;
         self
     }
 

@@ -14,8 +14,8 @@ mod primop;
 pub use context::{Context, ContextBuilder};
 pub use error::{Error, ErrorKind, Frame, Result};
 pub use layout::{
-    Activation, Attrs, AttrsBuilder, Claim, Closure, Function, Label, List, ListBuilder, PartialApp, Production, Slot, Stamp, Str, Thunk, ThunkState,
-    Type, Value, Work, heap_bytes, perturb_schedule, single_threaded,
+    Activation, Attrs, AttrsBuilder, Claim, Closure, Function, Guard, Guards, Label, List, ListBuilder, PartialApp, Production, Row, Slot, Stamp, Str, Thunk, ThunkState,
+    Type, Value, Work, hear_of_guards, heap_bytes, perturb_schedule, single_threaded,
 };
 pub use literals::Constants;
 pub use primop::Primop;

@@ -122,7 +122,9 @@ fn answer(typed: &eval::Typed, subject: &Subject, memory: &Memory) -> (Result<Ve
     memory.finish();
     let history = asked.as_ref().filter(|_| text.is_ok()).map_or_else(Vec::new, |asked| memory.history(asked));
     let kept = history.into_iter().find(Remembered::holds);
-    (text, kept.map_or_else(|| memory.observed(), |kept| kept.observations))
+    // Where names were looked up is watched as a whole: memory knows what that means for the answer.
+    let (observations, places) = kept.map_or_else(|| (memory.observed(), memory.places()), |kept| (kept.observations, kept.places));
+    (text, observations.into_iter().chain(places).collect())
 }
 
 /// Prints what is new; what the next process must know.

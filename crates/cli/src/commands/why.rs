@@ -125,6 +125,8 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
 pub(super) struct Explained {
     /// What the answer rests on.
     pub observations: Vec<Observation>,
+    /// Where names were looked up one by one for it.
+    pub places: Vec<Observation>,
     /// Answers of earlier runs that are none any more, nearest first.
     pub outdated: Vec<Remembered>,
     /// How the observations are known.
@@ -158,7 +160,7 @@ impl Typed {
             Form::Json => invocation.output.line(&self.json(&explained, &roles)?)?,
             Form::Files | Form::Paths => {
                 let wanted = |seen: &&Observation| match &seen.question {
-                    Question::File(_) | Question::Code(_) | Question::Binding(..) | Question::Key(..) => {
+                    Question::File(_) | Question::Code(_) | Question::Outline(_) | Question::Key(..) => {
                         self.form == Form::Paths || !observed::is_absence(seen)
                     }
                     question => self.form == Form::Paths && question.path().is_some(),
@@ -166,6 +168,7 @@ impl Typed {
                 let paths: BTreeSet<&[u8]> = explained
                     .observations
                     .iter()
+                    .chain(&explained.places)
                     .filter(wanted)
                     .filter_map(|seen| seen.question.path().map(|path| path.as_bytes()))
                     .collect();
@@ -282,16 +285,21 @@ pub(super) fn explain(eval: &eval::Typed, subject: &Subject, memory: &Memory) ->
     let looks = matches!(subject, Subject::Flake(_));
     let (mut holding, outdated): (Vec<Remembered>, Vec<Remembered>) = history.into_iter().partition(Remembered::holds);
     if !holding.is_empty() && !looks {
-        let observations = holding.swap_remove(0).observations;
-        return Explained { observations, outdated, source: Source::Remembered, failure: None };
+        let Remembered { observations, places, .. } = holding.swap_remove(0);
+        return Explained { observations, places, outdated, source: Source::Remembered, failure: None };
     }
     let failure = evaluate(eval, subject, memory, asked.as_ref()).err();
     // What was kept says more exactly what the answer rests on than all that was observed in this run.
     memory.finish();
     let kept = asked.as_ref().filter(|_| failure.is_none()).map_or_else(Vec::new, |asked| memory.history(asked));
     match kept.into_iter().find(Remembered::holds) {
-        Some(kept) => Explained { observations: kept.observations, outdated, source: Source::Evaluated, failure },
-        None => Explained { observations: memory.observed(), outdated, source: Source::NotKept, failure },
+        Some(Remembered { observations, places, .. }) => {
+            Explained { observations, places, outdated, source: Source::Evaluated, failure }
+        }
+        None => {
+            let (observations, places) = (memory.observed(), memory.places());
+            Explained { observations, places, outdated, source: Source::NotKept, failure }
+        }
     }
 }
 

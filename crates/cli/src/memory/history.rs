@@ -3,7 +3,7 @@
 use super::{Memory, Pending, Witnessed, lock};
 use firn_cache::Reading;
 use firn_host::{AbsPath, Host, Observation};
-use firn_memo::kept::{Asked, Change, Entry, Key, ObservationId, Record, Roles, SetId, Verifier, Witness, Written, labels};
+use firn_memo::kept::{Asked, Change, Entry, Ground, Key, ObservationId, Record, Roles, SetId, Verifier, Witness, Written, labels};
 use std::sync::atomic::Ordering;
 
 /// A remembered answer.
@@ -13,6 +13,8 @@ pub struct Remembered {
     pub record: Record,
     /// What it rests on.
     pub observations: Vec<Observation>,
+    /// Where names were looked up one by one for it.
+    pub places: Vec<Observation>,
     /// What of that is no longer so.
     pub changes: Vec<Change>,
     /// How many observations are about trees that this run does not have.
@@ -69,7 +71,8 @@ impl Memory {
         for (record, used) in found {
             let Some(ground) = verifier.ground(record.observations) else { continue };
             let changes = verifier.changes(&ground.observations);
-            judged.push(Remembered { record, observations: ground.observations, changes, elsewhere: ground.elsewhere, used });
+            let Ground { observations, places, elsewhere } = ground;
+            judged.push(Remembered { record, observations, places, changes, elsewhere, used });
         }
         judged.sort_by_key(|one| (one.elsewhere, one.changes.len(), std::cmp::Reverse(one.used)));
         judged
@@ -90,9 +93,17 @@ impl Memory {
 
     /// Everything that was observed for the question that was evaluated last, as far as that got, and by this thread besides.
     pub fn observed(&self) -> Vec<Observation> {
-        let last = SetId::of_label(self.last.load(Ordering::Relaxed));
         let sets = labels::sets();
-        let all = sets.join(&[], &[last, *lock(&self.base), SetId::of_label(labels::so_far())]);
-        sets.essentials(sets.without(all, ObservationId::PRINTED))
+        sets.essentials(sets.without(self.observed_set(), ObservationId::PRINTED), &self.roles())
+    }
+
+    /// Where names were looked up one by one for that.
+    pub fn places(&self) -> Vec<Observation> {
+        labels::sets().places(self.observed_set())
+    }
+
+    fn observed_set(&self) -> SetId {
+        let last = SetId::of_label(self.last.load(Ordering::Relaxed));
+        labels::sets().join(&[], &[last, *lock(&self.base), SetId::of_label(labels::so_far())])
     }
 }

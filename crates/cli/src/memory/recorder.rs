@@ -1,8 +1,8 @@
 //! `Recorder`: hears at the host's door what a run observes, and where it sees a tree to lie (`crates/eval/src/places.rs`).
 
 use super::lock;
-use firn_host::{AbsPath, Digest, Durability, Observation, Question, Sink};
-use firn_memo::kept::{digest_location, labels};
+use firn_host::{AbsPath, Bound, Digest, Durability, Observation, Question, Sink};
+use firn_memo::kept::{digest_location, guards, labels};
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -24,8 +24,16 @@ impl Sink for Recorder {
         labels::observe(&observation, true);
     }
 
+    fn guard(&self, whole: Observation) -> Option<u32> {
+        Some(guards::listing(&whole).0)
+    }
+
     fn observe_code(&self, code: Observation, file: Observation) {
         labels::observe_code(&code, &file);
+    }
+
+    fn observe_bindings(&self, outline: Observation, code: Observation, file: Observation, bound: Vec<Bound>) -> Option<u32> {
+        Some(guards::bindings(&outline, &code, &file, bound).0)
     }
 
     fn seen_text(&self, path: &AbsPath) {
@@ -61,8 +69,16 @@ impl Sink for Listener {
         self.0.observe_read(observation);
     }
 
+    fn guard(&self, whole: Observation) -> Option<u32> {
+        self.0.guard(whole)
+    }
+
     fn observe_code(&self, code: Observation, file: Observation) {
         self.0.observe_code(code, file);
+    }
+
+    fn observe_bindings(&self, outline: Observation, code: Observation, file: Observation, bound: Vec<Bound>) -> Option<u32> {
+        self.0.observe_bindings(outline, code, file, bound)
     }
 
     fn seen_text(&self, path: &AbsPath) {

@@ -5,6 +5,7 @@ use super::remote::Remote;
 use crate::failure::Failure;
 use crate::flags::Flags;
 use firn_host::{AbsPath, Host};
+use firn_memo::kept::record::FORMAT;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -115,7 +116,7 @@ pub(super) fn resolve(host: &dyn Host, flags: &Flags) -> Result<Memo, Failure> {
         mode,
         keeps_answers: flags.keeps_answers && mode.uses_disk(),
         measured: flags.profile.is_some(),
-        dir: named.or_else(|| home.map(|home| home.join("firn/memo"))),
+        dir: named.or_else(|| home.map(|home| home.join(format!("firn/memo-{FORMAT}")))),
         limit: number("FIRN_CACHE_SIZE")?.map_or(LIMIT, |megabytes| megabytes.saturating_mul(1 << 20)),
         least: if flags.keeps_cheap_answers { Some(0) } else { number("FIRN_MEMO_LEAST")? },
         shared: if mode == MemoMode::Shared { Some(remote.settings(host)?) } else { None },

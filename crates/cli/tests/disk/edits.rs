@@ -1,7 +1,7 @@
 //! A project on disk and the edits it goes through.
 
 use crate::random::Random;
-use crate::program::{self, DATA, EXPRESSIONS, FUNCTION};
+use crate::program::{BINDINGS, self, DATA, EXPRESSIONS, FUNCTION};
 use std::path::{Path, PathBuf};
 
 /// A project and what is asked of it.
@@ -43,6 +43,7 @@ impl Project {
             project.write(name, &program::file(random, index));
         }
         project.write(FUNCTION, &program::function(random));
+        project.write(BINDINGS, &program::bindings(random));
         for name in DATA {
             if random.below(4) > 0 {
                 project.write(name, &program::data(random));
@@ -121,7 +122,7 @@ impl Project {
 impl Edit {
     pub fn random(project: &Project, random: &mut Random) -> Edit {
         let data = |random: &mut Random| (*random.pick(&DATA)).to_owned();
-        match random.below(19) {
+        match random.below(22) {
             0..=3 => Edit::Write(data(random), program::data(random)),
             4 => {
                 let index = random.below(EXPRESSIONS.len() + 1);
@@ -145,12 +146,16 @@ impl Edit {
             13 => Edit::Argument(random.below(2).to_string()),
             14..=16 => {
                 // The same code, elsewhere in its file.
-                let name = *random.pick(&["default.nix", EXPRESSIONS[0], EXPRESSIONS[1], EXPRESSIONS[2], EXPRESSIONS[3], FUNCTION]);
+                let name = *random.pick(&["default.nix", EXPRESSIONS[0], EXPRESSIONS[1], EXPRESSIONS[2], EXPRESSIONS[3], FUNCTION, BINDINGS]);
                 match std::fs::read_to_string(project.root.join(name)) {
                     Ok(text) => Edit::Write(name.to_owned(), rewritten(random, &text)),
                     Err(_) => Edit::Nothing,
                 }
             }
+            18..=20 => match std::fs::read_to_string(project.root.join(BINDINGS)) {
+                Ok(text) => Edit::Write(BINDINGS.to_owned(), program::rebound(random, &text)),
+                Err(_) => Edit::Nothing,
+            },
             17 => Edit::Attribute((*random.pick(&["r.a", "r.b"])).to_owned()),
             _ => Edit::Nothing,
         }

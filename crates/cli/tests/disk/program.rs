@@ -14,7 +14,7 @@ pub fn expression(random: &mut Random, above: &str, depth: usize) -> String {
     }
     let inner = |random: &mut Random| expression(random, above, depth - 1);
     let file = format!("{above}{}", random.pick(&DATA));
-    match random.below(20) {
+    match random.below(26) {
         0 => format!("({} + {})", inner(random), inner(random)),
         1 => format!("(if builtins.pathExists {file} then builtins.readFile {file} else {})", inner(random)),
         2 => format!("(toString (builtins.pathExists {file}))"),
@@ -37,11 +37,120 @@ pub fn expression(random: &mut Random, above: &str, depth: usize) -> String {
         16 => "(let at = builtins.unsafeGetAttrPos \"a\" { a = 1; }; in \"${toString at.line}:${toString at.column}\")".to_owned(),
         17 => format!("(if {} == \"1\" then toString __curPos.line else \"here\")", inner(random)),
         18 => format!("(builtins.trace (x: {}) \"traced\")", inner(random)),
+        19..=24 => seen_of_a_set(random, above, depth),
         _ => {
             let file = random.pick(&EXPRESSIONS[1..]).trim_end_matches("/default.nix").to_owned();
             // Files import only what comes after them: no circles.
             if above == "./" { format!("(import {above}{file})") } else { inner(random) }
         }
+    }
+}
+
+/// A set of texts, most names of which come from listings.
+fn set(random: &mut Random, above: &str, depth: usize) -> String {
+    if depth == 0 {
+        return match random.below(6) {
+            4 | 5 => format!("(let s = import {above}{BINDINGS} s; in s)"),
+            0 => format!("{{ {} = \"own\"; }}", random.pick(&NAMES)),
+            1 => format!("(builtins.readDir {above}.)"),
+            _ => format!("(builtins.readDir {above}dir)"),
+        };
+    }
+    let [one, other] = [(); 2].map(|()| set(random, above, depth - 1));
+    let name = *random.pick(&NAMES);
+    match random.below(11) {
+        0 | 1 => format!("({one} // {other})"),
+        2 => format!("(builtins.mapAttrs (n: v: n + v) {one})"),
+        3 => format!("(builtins.mapAttrs (n: v: if n == \"{name}\" then {} else v) {one})", expression(random, above, depth - 1)),
+        4 => format!("(removeAttrs {one} [ \"{name}\" ])"),
+        5 => format!("(removeAttrs {one} (builtins.attrNames {other}))"),
+        6 => format!("(builtins.intersectAttrs {one} {other})"),
+        7 => format!("(builtins.listToAttrs (map (name: {{ inherit name; value = name + \"v\"; }}) (builtins.attrNames {one})))"),
+        8 => format!("(let s = {other}; in builtins.listToAttrs (map (name: {{ inherit name; value = s.${{name}} or \"no\"; }}) (builtins.attrNames {one})))"),
+        // Here a name that is added gives another one.
+        9 => format!("(builtins.listToAttrs (map (n: {{ name = if n == \"z\" then \"{name}\" else n; value = n; }}) (builtins.attrNames {one})))"),
+        _ => format!("({{ {name} = {}; }} // {one})", expression(random, above, depth - 1)),
+    }
+}
+
+/// The file that gives a large set, which is seen name by name.
+pub const BINDINGS: &str = "all.nix";
+
+/// Its content, one binding to a line.
+pub fn bindings(random: &mut Random) -> String {
+    let filler: String = (0..70).map(|i| format!("  one_of_many_bindings_that_nobody_asks_for_{i} = \"filler {i}\";\n")).collect();
+    let mut text = format!("self: with self; {{\n{filler}");
+    for name in NAMES {
+        text += &binding(random, name);
+    }
+    text + "}\n"
+}
+
+fn binding(random: &mut Random, name: &str) -> String {
+    match random.below(8) {
+        0 => String::new(),
+        1 => format!("  {name} = {} + \"!\";\n", random.pick(&NAMES)),
+        2 => format!("  {name} = with {{ inside = \"1\"; }}; let {name} = inside; in {name};\n"),
+        3 => format!("  inherit (self // {{ {name} = \"{}\"; }}) {name};\n", random.below(9)),
+        4 => format!("  \"{name}\" = {};\n", outside(random)),
+        _ => format!("  {name} = {};\n", outside(random)),
+    }
+}
+
+/// An expression that imports nothing: no circles.
+fn outside(random: &mut Random) -> String {
+    let own = format!("(let s = import ./{BINDINGS} s; in s)");
+    expression(random, "./", 1).replace("(import ./", "(toString ./").replace(&own, "{ x = \"1\"; }")
+}
+
+/// The same with one name bound to something else, or no longer bound; now and then something else about it is different.
+#[allow(dead_code, reason = "tests that edit nothing have no use for it")]
+pub fn rebound(random: &mut Random, text: &str) -> String {
+    let name = *random.pick(&NAMES);
+    let binds = |line: &&str| {
+        let line = line.trim_start();
+        let bound = line.strip_prefix("inherit").map_or(line, |rest| rest.rsplit(' ').next().unwrap_or(rest));
+        bound.trim_start_matches('"').strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '"', ';']))
+    };
+    let kept: Vec<&str> = text.lines().filter(|line| !binds(line)).collect();
+    let whole = kept.join("\n");
+    let Some(end) = whole.rfind('}') else { return bindings(random) };
+    let more = match random.below(12) {
+        0 => "  one_of_many_bindings_that_nobody_asks_for_1 = 2;\n".to_owned(),
+        1 => "  broken = ;\n".to_owned(),
+        2 => "  late = 1;\n".to_owned(),
+        3 => {
+            let over = *random.pick(&["with builtins;", "with self // { };", "", "with { x = \"with\"; };"]);
+            return text.replacen("with self;", over, 1);
+        }
+        4 => return bindings(random),
+        _ => binding(random, name),
+    };
+    format!("{}{more}}}\n", &whole[..end])
+}
+
+/// Names that listings have or may come to have.
+const NAMES: [&str; 5] = ["x", "y", "z", "w", "d0"];
+
+/// A text that says something of such a set.
+fn seen_of_a_set(random: &mut Random, above: &str, depth: usize) -> String {
+    let deep = random.below(3).min(depth);
+    let one = set(random, above, deep);
+    let name = *random.pick(&NAMES);
+    let inner = |random: &mut Random| expression(random, above, depth - 1);
+    match random.below(14) {
+        0..=2 => format!("({one}.{name} or \"none\")"),
+        3 => format!("(toString ({one} ? {name}))"),
+        4 => format!("(let s = {one}; in if s ? {name} then s.{name} else {})", inner(random)),
+        5 => format!("(builtins.concatStringsSep \",\" (builtins.attrNames {one}))"),
+        6 => format!("(toString (builtins.length (builtins.attrValues {one})))"),
+        7 => format!("(({{ {name} ? \"absent\", ... }}: {name}) {one})"),
+        8 => format!("(({{ x ? \"no x\", y ? \"no y\" }}: x + y) (builtins.intersectAttrs {{ x = 1; y = 1; }} {one}))"),
+        9 => format!("(toString ({one} == {}))", set(random, above, 0)),
+        10 => format!("(let {name} = \"outer\"; in with {one}; {name} + (if builtins.isAttrs {one} then \"set\" else \"\"))"),
+        11 => format!("(toString (builtins.elem \"{name}\" (builtins.attrNames {one})))"),
+        12 => format!("(with {{ {name} = \"outer\"; }}; with {one}; {name})"),
+        _ => format!("(toString (builtins.hasAttr \"{name}\" {one}) + toString (builtins.length (builtins.attrNames {one})))"),
     }
 }
 

@@ -113,6 +113,7 @@ fn random_sets_give_the_same_lines_wherever_they_lie() {
                 machine.write(name, &program::file(random, index));
             }
             machine.write(program::FUNCTION, &program::function(random));
+            machine.write(program::BINDINGS, &program::bindings(random));
             program::DATA.iter().for_each(|name| machine.write(name, &program::data(random)));
         }
         let stats = world.dir.path().join("stats");

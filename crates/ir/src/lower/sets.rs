@@ -181,12 +181,13 @@ impl<L: Literals> Lowering<'_, L> {
         }
         let dynamic = self.dynamic_attrs(&set)?;
         self.scopes.free_from(mark);
-        if dynamic.is_empty() && self.constants(first) {
+        let guard = ast.guard_of(id);
+        if guard == 0 && dynamic.is_empty() && self.constants(first) {
             return Ok(Expr::Const(self.literals.attrs(shape, &self.values)));
         }
         let (from, values) = (keep_all(from), self.collected(first));
-        let plain = from.is_empty() && dynamic.is_empty();
-        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: None, dynamic, plain, pos: set.pos })))
+        let plain = guard == 0 && from.is_empty() && dynamic.is_empty();
+        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec: None, dynamic, plain, guard, pos: set.pos })))
     }
 
     fn rec_attrs(
@@ -204,7 +205,7 @@ impl<L: Literals> Lowering<'_, L> {
         self.scopes.unbind(defs.len());
         let rec = Some(keep(Rec { first, order: keep_all(order), overrides }));
         let (from, values) = (keep_all(from), self.collected(values));
-        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec, dynamic, plain: false, pos: set.pos })))
+        Ok(Expr::Attrs(keep(Attrs { shape, from, values, rec, dynamic, plain: false, guard: 0, pos: set.pos })))
     }
 
     fn dynamic_attrs(&mut self, set: &ast::Attrs) -> Result<&'static [DynamicAttr<L::Value>], Box<LowerError>> {

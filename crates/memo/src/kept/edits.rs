@@ -54,7 +54,7 @@ impl Edits {
     /// Whether the answer may be another since the change. `host` sees how things are now.
     pub fn touch(&self, question: &Question, host: &dyn Host) -> bool {
         match question {
-            Question::File(path) | Question::Code(path) | Question::Key(path, ..) | Question::Binding(path, _) => {
+            Question::File(path) | Question::Code(path) | Question::Key(path, ..) | Question::Outline(path) => {
                 self.any(path, host, |path| self.is_moved(path) || self.contents.contains(path))
             }
             Question::Directory(path) => {
@@ -84,6 +84,8 @@ impl Edits {
             | Question::StorePath(_)
             | Question::Output(..)
             | Question::Location(_) => false,
+            // Whoever has the places of the group asks about them.
+            Question::Member(..) => true,
         }
     }
 

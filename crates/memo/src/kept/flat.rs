@@ -9,7 +9,7 @@ use super::cbor::{Item, Malformed, Reader};
 use super::observation::Node;
 use super::roles::{ROOT, Roles};
 use super::sets::Nodes;
-use firn_host::{AbsPath, Digest, Observation};
+use firn_host::{AbsPath, Digest, Observation, Question};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ impl Flat {
         while let Some(digest) = todo.pop() {
             if seen.insert(digest) {
                 let bytes = node(&digest)?;
-                todo.extend(Node::children(&bytes).ok()?);
+                todo.extend(Node::named(&bytes).ok()?);
                 graph.push(bytes);
             }
         }
@@ -47,6 +47,10 @@ impl Flat {
         for bytes in &graph {
             for observation in Node::decode(bytes, &roles).ok()?.1 {
                 let observation = observation?;
+                // What is under a name among places travels as the whole of these places.
+                if matches!(observation.question, Question::Member(..)) {
+                    continue;
+                }
                 members.push((Placed::of(&observation, &roles), observation));
             }
         }
@@ -118,9 +122,9 @@ fn stand_ins(graph: &[Vec<u8>]) -> Option<Roles> {
 /// The roles that a node names: in its table, and in search paths.
 fn role_names(bytes: &[u8]) -> Result<Vec<String>, Malformed> {
     let mut reader = Reader::new(bytes);
-    reader.tuple(4)?;
+    reader.tuple(5)?;
     let mut names = (0..reader.array()?).map(|_| reader.text().map(str::to_owned)).collect::<Result<Vec<_>, _>>()?;
-    // What is left is paths, children and observations: of all arrays there only `[role, rest]` begins with text.
+    // What is left is paths, children, groups and observations: of all arrays there only `[role, rest]` begins with text.
     while reader.left() > 0 {
         if let Item::Text(name) = reader.item()? {
             names.push(name.to_owned());

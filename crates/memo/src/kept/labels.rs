@@ -9,7 +9,7 @@ use super::sets::{ObservationId, SetId, Sets};
 use firn_host::{AbsPath, Observation};
 use firn_value::{Label, Production, Stamp};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 /// The sets that labels are numbers of. Values outlive machines, so there is one for the process.
@@ -34,8 +34,15 @@ pub fn gather() {
     GATHERS.store(true, Ordering::SeqCst);
 }
 
-fn gathers() -> bool {
+pub(super) fn gathers() -> bool {
     GATHERS.load(Ordering::Relaxed)
+}
+
+/// How often what was gathered was let go.
+static ROUND: AtomicU32 = AtomicU32::new(0);
+
+pub(super) fn round() -> u32 {
+    ROUND.load(Ordering::SeqCst)
 }
 
 /// What was gathered, as one set, which stays gathered if it is to.
@@ -48,12 +55,14 @@ fn gathered(stays: bool) -> Label {
     all.sets.clear();
     if stays {
         all.sets.push(whole);
+    } else {
+        ROUND.fetch_add(1, Ordering::SeqCst);
     }
     whole.label()
 }
 
 /// The running production observes what is in this set.
-fn note(set: SetId) {
+pub(super) fn note(set: SetId) {
     if gathers() {
         GATHERED.lock().unwrap_or_else(PoisonError::into_inner).sets.push(set);
     } else if !GROUND.get().is_some_and(|ground| ground.contains(set)) {
@@ -62,7 +71,7 @@ fn note(set: SetId) {
 }
 
 /// The running production observes this.
-fn note_one(id: ObservationId) {
+pub(super) fn note_one(id: ObservationId) {
     if gathers() {
         GATHERED.lock().unwrap_or_else(PoisonError::into_inner).own.push(id);
     } else {

@@ -1,10 +1,12 @@
 //! Observations as bytes: one node of the graph of observation sets, with its paths in a shared table.
 //!
 //! ```text
-//! node         = [ [role text …], [path …], [child digest …], [observation …] ]
+//! node         = [ [role text …], [path …], [child digest …], [group digest …], [observation …] ]
 //! path         = [ role number, length shared with the path before, the rest ]     ascending
 //! observation  = [ kind, durability, digest, argument … ]                          ascending by encoding
 //! ```
+//!
+//! What names are looked at among (`Question::Member`) is a group: a node of its own, which need not hold.
 //!
 //! Paths are written by role ([`Roles`]): the same observations in two checkouts are the same bytes. The digest of a
 //! node is that of its bytes, so that equal sets are one set, on disk and between machines.
@@ -12,7 +14,7 @@
 use super::cbor::{Item, Malformed, Reader, Writer};
 use super::roles::Roles;
 use firn_host::{
-    AbsPath, Digest, DocumentFormat, Durability, Follow, Names, Observation, Question, SearchEntry, SearchPath,
+    AbsPath, Digest, DocumentFormat, Durability, Follow, Group, Names, Observation, Question, SearchEntry, SearchPath,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -35,6 +37,8 @@ const LONGEST_TOGETHER: usize = 1 << 26;
 struct Paths<'a> {
     roles: &'a Roles,
     numbers: BTreeMap<(&'a str, &'a [u8]), u64>,
+    /// Groups, ascending.
+    groups: Vec<Digest>,
 }
 
 impl<'a> Paths<'a> {
@@ -44,7 +48,10 @@ impl<'a> Paths<'a> {
         for (index, number) in numbers.values_mut().enumerate() {
             *number = index as u64;
         }
-        Paths { roles, numbers }
+        let mut groups: Vec<Digest> = own.iter().filter_map(|o| group(&o.question)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        Paths { roles, numbers, groups }
     }
 
     fn number(&self, path: &AbsPath) -> u64 {
@@ -70,12 +77,20 @@ impl<'a> Paths<'a> {
     }
 }
 
+/// The group that a question is asked among, if it is kept.
+fn group(question: &Question) -> Option<Digest> {
+    match question {
+        Question::Member(Group::Kept(digest), _) => Some(*digest),
+        _ => None,
+    }
+}
+
 impl Node {
     /// The node's bytes.
     pub fn encode(&self, roles: &Roles) -> Vec<u8> {
         let paths = Paths::collect(&self.own, roles);
         let mut writer = Writer::new();
-        writer.array(4);
+        writer.array(5);
         paths.write(&mut writer);
         let mut children = self.children.clone();
         children.sort_unstable();
@@ -83,6 +98,10 @@ impl Node {
         writer.array(children.len());
         for child in &children {
             writer.bytes(&child.0);
+        }
+        writer.array(paths.groups.len());
+        for group in &paths.groups {
+            writer.bytes(&group.0);
         }
         let mut own: Vec<Vec<u8>> = self.own.iter().map(|observation| encode(observation, &paths)).collect();
         own.sort_unstable();
@@ -105,23 +124,24 @@ impl Node {
     /// run does not have.
     pub fn decode(bytes: &[u8], roles: &Roles) -> Result<(Vec<Digest>, Vec<Option<Observation>>), Malformed> {
         let mut reader = Reader::new(bytes);
-        reader.tuple(4)?;
+        reader.tuple(5)?;
         let names = (0..reader.array()?).map(|_| reader.text()).collect::<Result<Vec<&str>, _>>()?;
         let paths = read_paths(&mut reader, &names, roles)?;
         let children = (0..reader.array()?).map(|_| reader.fixed().map(Digest)).collect::<Result<Vec<_>, _>>()?;
+        let groups = (0..reader.array()?).map(|_| reader.fixed().map(Digest)).collect::<Result<Vec<_>, _>>()?;
         let count = reader.array()?;
         let mut own = Vec::with_capacity(count);
         for _ in 0..count {
-            own.push(decode(&mut reader, &paths, roles)?);
+            own.push(decode(&mut reader, &paths, &groups, roles)?);
         }
         reader.end()?;
         Ok((children, own))
     }
 
-    /// The digests of the nodes below, without reading the rest.
-    pub fn children(bytes: &[u8]) -> Result<Vec<Digest>, Malformed> {
+    /// The digests of the nodes that it names, below it or as groups, without reading the rest.
+    pub fn named(bytes: &[u8]) -> Result<Vec<Digest>, Malformed> {
         let mut reader = Reader::new(bytes);
-        reader.tuple(4)?;
+        reader.tuple(5)?;
         for _ in 0..reader.array()? {
             reader.text()?;
         }
@@ -131,7 +151,13 @@ impl Node {
             reader.unsigned()?;
             reader.bytes()?;
         }
-        (0..reader.array()?).map(|_| reader.fixed().map(Digest)).collect()
+        let mut named = Vec::new();
+        for _ in 0..2 {
+            for _ in 0..reader.array()? {
+                named.push(Digest(reader.fixed()?));
+            }
+        }
+        Ok(named)
     }
 }
 
@@ -183,9 +209,10 @@ fn encode(observation: &Observation, paths: &Paths<'_>) -> Vec<u8> {
         Question::StorePath(_) => (17, 1),
         Question::Output(..) => (18, 2),
         Question::Location(_) => (19, 1),
-        Question::Binding(..) => (20, 2),
+        Question::Outline(_) => (20, 1),
         Question::Key(..) => (21, 3),
         Question::Code(_) => (22, 1),
+        Question::Member(..) => (23, 2),
     };
     writer.array(3 + arguments).unsigned(kind).unsigned(*durability as u64).bytes(&digest.0);
     match question {
@@ -200,6 +227,14 @@ fn encode(observation: &Observation, paths: &Paths<'_>) -> Vec<u8> {
             writer.bytes(drv).bytes(output);
         }
         Question::SearchPath(search, name) => write_search_path(&mut writer, search, name, paths.roles),
+        Question::Member(group, name) => {
+            // A group that is not kept has no number: what is written then cannot be read.
+            let number = match group {
+                Group::Kept(digest) => paths.groups.binary_search(digest).map_or(u64::MAX, |at| at as u64),
+                Group::Made(_) => u64::MAX,
+            };
+            writer.unsigned(number).bytes(name);
+        }
         other => {
             if let Some(path) = other.path() {
                 writer.unsigned(paths.number(path));
@@ -210,7 +245,6 @@ fn encode(observation: &Observation, paths: &Paths<'_>) -> Vec<u8> {
         Question::DirectoryEntry(_, name) => writer.bytes(name),
         Question::Resolve(_, follow) => writer.bool(*follow == Follow::Full),
         Question::Exists(_, must_be_dir) => writer.bool(*must_be_dir),
-        Question::Binding(_, names) => write_names(&mut writer, names),
         Question::Key(_, format, names) => {
             writer.bool(*format == DocumentFormat::Toml);
             write_names(&mut writer, names)
@@ -248,6 +282,7 @@ fn write_search_path(writer: &mut Writer, search: &SearchPath, name: &[u8], role
 fn decode(
     reader: &mut Reader<'_>,
     paths: &[Option<AbsPath>],
+    groups: &[Digest],
     roles: &Roles,
 ) -> Result<Option<Observation>, Malformed> {
     let len = reader.array()?;
@@ -267,12 +302,16 @@ fn decode(
     let question = match (path, kind) {
         (Some(path), kind) => Some(about_path(reader, kind, path)?),
         (None, 10) => search_path(reader, roles)?,
+        (None, 23) => {
+            let group = *groups.get(reader.index()?).ok_or(Malformed::Unexpected)?;
+            Some(Question::Member(Group::Kept(group), shared(reader)?))
+        }
         (None, kind) => Some(about_name(reader, kind)?),
     };
     let expected = match kind {
         11..=14 => 3,
-        0 | 1 | 3..=5 | 7 | 9 | 15..=17 | 19 | 22 => 4,
-        2 | 6 | 8 | 18 | 20 => 5,
+        0 | 1 | 3..=5 | 7 | 9 | 15..=17 | 19 | 20 | 22 => 4,
+        2 | 6 | 8 | 18 | 23 => 5,
         _ => 6,
     };
     if len != expected {
@@ -296,7 +335,7 @@ fn about_path(reader: &mut Reader<'_>, kind: u64, path: AbsPath) -> Result<Quest
         6 => Question::Resolve(path, if reader.bool()? { Follow::Full } else { Follow::Ancestors }),
         7 => Question::ExprPath(path),
         8 => Question::Exists(path, reader.bool()?),
-        20 => Question::Binding(path, read_names(reader)?),
+        20 => Question::Outline(path),
         22 => Question::Code(path),
         _ => {
             let format = if reader.bool()? { DocumentFormat::Toml } else { DocumentFormat::Json };

@@ -4,9 +4,12 @@
 //! one, and joins are remembered at every level. What is first observed together lies together, so sets that overlap share
 //! most of their trees, in memory and as nodes of bytes on disk. Shared by all threads.
 
+mod groups;
+
+use super::group::Given;
 use super::observation::Node;
 use super::roles::Roles;
-use firn_host::{AbsPath, Digest, Durability, Observation, Question};
+use firn_host::{AbsPath, Digest, Durability, Group, Observation, Question};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -38,6 +41,10 @@ impl ObservationId {
     const BEYOND: ObservationId = ObservationId(0);
     /// Something was printed: no observation, but what it belongs to must know.
     pub const PRINTED: ObservationId = ObservationId(1);
+
+    pub(super) fn number(self) -> u32 {
+        self.0
+    }
 }
 
 const BRANCHES: usize = 16;
@@ -104,10 +111,14 @@ struct Tables {
     by_question: FxHashMap<Question, Vec<ObservationId>>,
     /// Of the code of a file, the bytes that it was read from.
     texts: FxHashMap<ObservationId, ObservationId>,
+    /// Of members of groups, which places have the name.
+    members: FxHashMap<ObservationId, Given>,
     leaves: Level<u64>,
     levels: [Level<Branches>; LEVELS],
     /// Of nodes by level, place and number; or what in them must not be stored.
     written: FxHashMap<(usize, u32, u32), Result<Written, ObservationId>>,
+    /// Of groups that were written as bytes; or what in them must not be stored.
+    written_groups: FxHashMap<SetId, Result<Digest, ObservationId>>,
     written_for: Roles,
 }
 
@@ -150,9 +161,11 @@ impl Sets {
             observations: Vec::new(),
             by_question: FxHashMap::default(),
             texts: FxHashMap::default(),
+            members: FxHashMap::default(),
             leaves: Level::new(),
             levels: std::array::from_fn(|_| Level::new()),
             written: FxHashMap::default(),
+            written_groups: FxHashMap::default(),
             written_for: Roles::new(),
         };
         // No such setting is ever stored.
@@ -184,7 +197,7 @@ impl Sets {
             for id in changed.into_iter().chain([id]) {
                 tables.observations[id.0 as usize].storable = false;
             }
-            tables.written.clear();
+            tables.forget_written();
         }
         id
     }
@@ -235,11 +248,17 @@ impl Sets {
         tables.ids(set).iter().map(|id| tables.observations[id.0 as usize].observation.clone()).collect()
     }
 
-    /// As [`Sets::members`], less what follows from the rest.
-    pub fn essentials(&self, set: SetId) -> Vec<Observation> {
+    /// As [`Sets::members`], less what follows from the rest, as it would be kept.
+    pub fn essentials(&self, set: SetId, roles: &Roles) -> Vec<Observation> {
         let tables = self.tables();
         let known: Vec<&Known> = tables.ids(set).iter().map(|id| &tables.observations[id.0 as usize]).collect();
-        without_consequences(&known)
+        let essentials = without_consequences(&known);
+        let kept = |(id, seen): (ObservationId, &Observation)| match seen.question {
+            Question::Member(Group::Made(group), _) => tables.kept_member(id, seen, tables.group(SetId(group), roles).0, roles),
+            _ => seen.clone(),
+        };
+        let ids = tables.ids(set);
+        essentials.into_iter().map(|at| kept((ids[at], &known[at].observation))).collect()
     }
 
     /// The bytes of these files, as they were when they were read.
@@ -279,7 +298,7 @@ impl Sets {
     pub fn encode(&self, set: SetId, roles: &Roles) -> Result<Encoded, NotStorable> {
         let mut tables = self.tables();
         if tables.written_for != *roles {
-            tables.written.clear();
+            tables.forget_written();
             tables.written_for = roles.clone();
         }
         let (mut nodes, mut fresh) = (Vec::new(), Vec::new());
@@ -299,6 +318,11 @@ impl Sets {
 }
 
 impl Tables {
+    fn forget_written(&mut self) {
+        self.written.clear();
+        self.written_groups.clear();
+    }
+
     fn add(&mut self, observation: Observation, read: bool) -> ObservationId {
         let id = ObservationId(self.observations.len() as u32);
         self.by_question.entry(observation.question.clone()).or_default().push(id);
@@ -452,7 +476,21 @@ impl Tables {
             return Err(ObservationId(ids[bad]));
         }
         let durability = known.iter().map(|known| known.observation.durability).min().unwrap_or(Durability::High);
-        let own = without_consequences(&known);
+        let mut own = Vec::new();
+        for at in without_consequences(&known) {
+            own.push((ObservationId(ids[at]), known[at].observation.clone()));
+        }
+        let mut kept = Vec::with_capacity(own.len());
+        for (id, seen) in own {
+            kept.push(match seen.question {
+                Question::Member(Group::Made(group), _) => {
+                    let group = self.write_group(SetId(group), nodes, fresh)?;
+                    self.kept_member(id, &seen, group, &self.written_for)
+                }
+                _ => seen,
+            });
+        }
+        let own = kept;
         fresh.extend(own.iter().cloned());
         let bytes = Node { children: Vec::new(), own }.encode(&self.written_for);
         let digest = Node::digest(&bytes);
@@ -461,12 +499,12 @@ impl Tables {
     }
 }
 
-/// What is observed, less what follows from the rest: that a path is itself, where its content was read.
-fn without_consequences(known: &[&Known]) -> Vec<Observation> {
+/// Which of these do not follow from the rest: that a path is itself does, where its content was read.
+fn without_consequences(known: &[&Known]) -> Vec<usize> {
     let (mut files, mut directories) = (FxHashSet::default(), FxHashSet::default());
     for known in known.iter().filter(|known| known.read) {
         let path = match &known.observation.question {
-            Question::File(path) | Question::Code(path) => {
+            Question::File(path) | Question::Code(path) | Question::Outline(path) => {
                 files.insert(path.clone());
                 path
             }
@@ -480,7 +518,7 @@ fn without_consequences(known: &[&Known]) -> Vec<Observation> {
         above.take_while(|dir| directories.insert(dir.clone())).for_each(drop);
     }
     let follows = |seen: &Observation| seen.follows_from(|path| files.contains(path), |path| directories.contains(path));
-    known.iter().map(|known| &known.observation).filter(|seen| !follows(seen)).cloned().collect()
+    (0..known.len()).filter(|&at| !follows(&known[at].observation)).collect()
 }
 
 /// Whether an answer may outlive the run: time and network never do (spec L2.6), and what nobody could ask again is

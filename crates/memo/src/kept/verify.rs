@@ -5,11 +5,13 @@
 //! 3. Within a node what costs nothing is asked first (variables, places), then what `lstat` can tell, then the rest.
 //! 4. The content of a file, and the listing of a directory, need not be read where the state of the file is one that
 //!    an earlier reading vouched for, and that state is old enough to tell two contents apart.
-//! 5. What has to be read is read on several threads, once it is clear that much has to be.
-//! 6. Whatever cannot be asked again does not hold.
+//! 5. What is under a name among places is as it was if the places are; otherwise they are looked into (`members.rs`).
+//! 6. What has to be read is read on several threads, once it is clear that much has to be.
+//! 7. Whatever cannot be asked again does not hold.
 
 mod ahead;
 mod changes;
+mod members;
 
 pub use changes::{Change, Ground};
 
@@ -17,9 +19,10 @@ use super::document::digest_key;
 use super::observation::Node;
 use super::roles::Roles;
 use super::sets::is_storable;
-use firn_host::{AbsPath, Digest, Durability, Host, Observation, Question, Stamp};
+use firn_host::{AbsPath, Digest, Durability, Group, Host, Observation, Question, Stamp};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 /// What verification needs from outside besides the host.
 pub trait Witness {
@@ -35,10 +38,6 @@ pub trait Witness {
     /// The digest of what the store says of an object, by its printed path.
     fn store_object(&self, path: &[u8]) -> Option<Digest>;
 
-    /// The digest of an answer that only the language's own rooms can give ([`Question::Binding`]).
-    fn meaning(&self, _question: &Question) -> Option<Digest> {
-        None
-    }
 }
 
 /// What verification did.
@@ -59,6 +58,8 @@ pub struct Counts {
 pub struct Judged {
     answers: RefCell<FxHashMap<Question, Option<Digest>>>,
     nodes: RefCell<FxHashMap<Digest, bool>>,
+    /// Of groups that are not as they were, what is in them now; none if that cannot be told.
+    groups: RefCell<FxHashMap<Digest, Option<Arc<members::Names>>>>,
     counts: Cell<Counts>,
     failed: RefCell<Option<Question>>,
 }
@@ -72,6 +73,8 @@ impl Judged {
     /// Nodes have to be judged anew: trees have other roles now.
     pub fn forget_nodes(&self) {
         self.nodes.borrow_mut().clear();
+        self.groups.borrow_mut().clear();
+        self.answers.borrow_mut().retain(|question, _| !matches!(question, Question::Member(..)));
     }
 }
 
@@ -142,7 +145,11 @@ impl<'a> Verifier<'a> {
     fn own_hold(&self, bytes: &[u8]) -> Option<Vec<Digest>> {
         self.count(|counts| counts.nodes += 1);
         let (children, own) = Node::decode(bytes, self.roles).ok()?;
-        let mut own = own.into_iter().collect::<Option<Vec<Observation>>>()?;
+        let own = own.into_iter().collect::<Option<Vec<Observation>>>()?;
+        self.all_hold(own).then_some(children)
+    }
+
+    fn all_hold(&self, mut own: Vec<Observation>) -> bool {
         own.sort_by_key(|observation| price(&observation.question));
         let (already, mut ahead) = (self.judged.counts().read, false);
         for (at, observation) in own.iter().enumerate() {
@@ -151,16 +158,17 @@ impl<'a> Verifier<'a> {
                 self.read_ahead(&own[at..]);
             }
             if !self.is_so(observation) {
-                return None;
+                return false;
             }
         }
-        Some(children)
+        true
     }
 
     fn is_so(&self, observation: &Observation) -> bool {
         let so = match (&observation.question, observation.durability) {
             // A locked tree is what its reference says; whoever recorded it has checked that.
             (Question::Tree(_), Durability::High) => is_storable(observation),
+            (Question::Member(Group::Kept(group), _), _) if self.group_holds(*group) => true,
             (question, _) => self.answer(question) == Some(observation.digest),
         };
         if !so {
@@ -215,7 +223,8 @@ impl<'a> Verifier<'a> {
                 let tree = self.roles.tree(std::str::from_utf8(role).ok()?)?;
                 Some(digest_location(tree.as_bytes()))
             }
-            Question::Binding(..) => self.witness.meaning(question),
+            Question::Member(Group::Kept(group), name) => self.member(*group, name),
+            Question::Member(Group::Made(_), _) => None,
             // Never kept, whoever says so.
             Question::Time | Question::Tree(_) | Question::Output(..) | Question::System | Question::Setting(_) => None,
             other => other.ask(self.host),

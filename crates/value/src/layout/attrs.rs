@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// An attribute set value.
 #[derive(Clone, Copy)]
 pub struct Attrs {
-    object: *const u64,
+    pub(super) object: *const u64,
 }
 
 // SAFETY: cells are slots (invariant 4), headers never change (invariant 3), the flat form is released/acquired.
@@ -34,7 +34,7 @@ impl Attrs {
     }
 
     #[inline]
-    fn head(self) -> u64 {
+    pub(super) fn head(self) -> u64 {
         // SAFETY: a set object begins with its header (invariant 2).
         unsafe { self.object.read() }
     }
@@ -91,9 +91,12 @@ impl Attrs {
     fn lookup_anew(self, name: Symbol, cache: &InlineCache) -> Option<Value> {
         match self.flat_shape() {
             Some(shape) => cache.set(shape, name).map(|i| self.cells(shape)[i].get()),
-            None => match self.flat_if_worth_it() {
-                Some(flat) => flat.lookup(name, cache),
-                None => self.get_in_layers(name),
+            None => match self.see(name) {
+                Some(behind) => behind.lookup(name, cache),
+                None => match self.flat_if_worth_it() {
+                    Some(flat) => flat.lookup(name, cache),
+                    None => self.get_in_layers(name),
+                },
             },
         }
     }
@@ -123,7 +126,7 @@ impl Attrs {
     pub fn len(self) -> usize {
         match self.flat_shape() {
             Some(shape) => shape.len(),
-            None => header_low(self.head()) as usize,
+            None => self.see_all().map_or_else(|| header_low(self.head()) as usize, Attrs::len),
         }
     }
 
@@ -138,7 +141,10 @@ impl Attrs {
     pub fn get(self, name: Symbol) -> Option<Value> {
         match self.flat_shape() {
             Some(shape) => shape.index(name).map(|i| self.cells(shape)[i].get()),
-            None => self.flat_if_worth_it().map_or_else(|| self.get_in_layers(name), |flat| flat.get(name)),
+            None => match self.see(name).or_else(|| self.flat_if_worth_it()) {
+                Some(set) => set.get(name),
+                None => self.get_in_layers(name),
+            },
         }
     }
 
@@ -160,7 +166,7 @@ impl Attrs {
 
     /// The cell of an attribute and where it was defined.
     pub fn get_with_pos(self, name: Symbol) -> Option<(Value, Pos)> {
-        let mut set = self;
+        let mut set = self.see(name).unwrap_or(self);
         loop {
             if let Some(shape) = set.flat_shape() {
                 return shape.index(name).map(|i| (set.cells(shape)[i].get(), shape.positions()[i]));
@@ -183,6 +189,9 @@ impl Attrs {
     pub fn flat(self) -> (&'static Shape, &'static [Slot]) {
         if let Some(shape) = self.flat_shape() {
             return (shape, self.cells(shape));
+        }
+        if let Some(behind) = self.see_all() {
+            return behind.flat();
         }
         // SAFETY: the fourth word of a LAYERED object is an atomic word holding the flat set or zero.
         let memory = unsafe { &*self.object.add(3).cast::<AtomicU64>() };
@@ -238,6 +247,9 @@ impl Attrs {
 
     /// `self // over`.
     pub fn update(self, over: Attrs) -> Value {
+        if self.guard().is_some() || over.guard().is_some() {
+            return self.update_guarded(over);
+        }
         if self.is_empty() {
             return over.value();
         }

@@ -18,6 +18,10 @@ pub mod kind {
     pub const PARTIAL: u8 = 11;
     /// A closure that stands in a cell where Nix would have a thunk.
     pub const DELAYED: u8 = 12;
+    /// A set whose names nobody counts as seen yet, before the set itself.
+    pub const GUARDED: u8 = 13;
+    /// A list of such names, or made of them one by one, before the list itself.
+    pub const GUARDED_LIST: u8 = 14;
     pub const SUSPENDED: u8 = 16;
     pub const APPLY: u8 = 17;
     pub const CLAIMED: u8 = 18;

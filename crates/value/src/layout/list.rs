@@ -10,7 +10,7 @@ const GROW_FROM: usize = 8;
 /// A list value.
 #[derive(Clone, Copy)]
 pub struct List {
-    object: *const u64,
+    pub(super) object: *const u64,
 }
 
 // SAFETY: a list's cells are slots (invariant 4), its header never changes (invariant 3).
@@ -25,7 +25,7 @@ impl List {
     }
 
     #[inline]
-    fn head(self) -> u64 {
+    pub(super) fn head(self) -> u64 {
         // SAFETY: a list object begins with its header (invariant 2).
         unsafe { self.object.read() }
     }
@@ -33,7 +33,11 @@ impl List {
     /// Number of elements.
     #[inline]
     pub fn len(self) -> usize {
-        header_low(self.head()) as usize
+        let head = self.head();
+        if header_kind(head) == kind::GUARDED_LIST {
+            return self.see_all().len();
+        }
+        header_low(head) as usize
     }
 
     /// Whether it has no element.
@@ -46,6 +50,9 @@ impl List {
     #[inline]
     pub fn slots(self) -> &'static [Slot] {
         let head = self.head();
+        if header_kind(head) == kind::GUARDED_LIST {
+            return self.see_all().slots();
+        }
         // SAFETY: a LIST is followed by its cells, a SLICE by the address of its first cell; both have the header's
         // length (invariants 2, 3).
         unsafe {
@@ -90,6 +97,9 @@ impl List {
     /// PERF: a list that is itself the result of appending gets room to grow, and appending to the newest list in such
     /// a room writes only the new elements: `acc ++ [ x ]` in a loop is linear in time and memory.
     pub fn append(self, other: List) -> Value {
+        if self.guard().is_some() {
+            return self.see_all().append(other);
+        }
         if let Some(grown) = self.append_in_place(other) {
             return grown;
         }

@@ -3,7 +3,7 @@
 use super::Change;
 use crate::observed;
 use firn_cache::Reading;
-use firn_host::{AbsPath, Digest, Host, Observation, Question};
+use firn_host::{AbsPath, Digest, Group, Host, Observation, Question};
 use firn_memo::kept::document::digest_key;
 use firn_memo::kept::observation::Node;
 use firn_memo::kept::{Judged, Record, Roles, Verifier, Witness, Written, WrittenEntry, digest_location};
@@ -199,13 +199,33 @@ impl Judge<'_> {
             let mut facts = Facts { unknown: own.iter().any(Option::is_none), ..Facts::default() };
             let own: Vec<Observation> = own.into_iter().flatten().collect();
             facts.changed = !self.verifier.changes(&own).is_empty();
-            facts.touched = own.iter().any(|seen| self.survey.is_touched(seen, self.host));
-            let is_inside = |seen: &Observation| seen.question.path().is_some_and(|path| path.is_within(&self.survey.change.root));
+            facts.touched = own.iter().any(|seen| self.is_touched(seen));
+            let is_inside = |seen: &Observation| match &seen.question {
+                Question::Member(Group::Kept(group), _) => self.verifier.places(*group).unwrap_or_default().iter().any(|place| self.is_inside(place)),
+                _ => self.is_inside(seen),
+            };
             facts.inside = own.iter().any(is_inside);
             todo.push((digest, Some((facts, children.clone()))));
             todo.extend(children.into_iter().map(|child| (child, None)));
         }
         self.nodes.get(&root).copied().unwrap_or(Facts { unknown: true, ..Facts::default() })
+    }
+
+    fn is_inside(&self, seen: &Observation) -> bool {
+        seen.question.path().is_some_and(|path| path.is_within(&self.survey.change.root))
+    }
+
+    /// Whether the answer may be another since the change. A name among places may be if one of them was touched there.
+    fn is_touched(&self, seen: &Observation) -> bool {
+        let Question::Member(Group::Kept(group), name) = &seen.question else { return self.survey.is_touched(seen, self.host) };
+        let Some(places) = self.verifier.places(*group) else { return true };
+        places.iter().any(|place| match &place.question {
+            Question::Directory(path) => {
+                let entry = Question::DirectoryEntry(path.clone(), name.clone());
+                self.survey.change.edits.touch(&entry, self.host)
+            }
+            _ => self.survey.is_touched(place, self.host),
+        })
     }
 
     /// Everything under a node that keeps it from being a proof.
@@ -215,8 +235,11 @@ impl Judge<'_> {
         let mut reasons: Vec<String> = changes.iter().map(|change| observed::sentence(change, self.roles)).collect();
         let changed: HashSet<Question> = changes.into_iter().map(|change| change.before.question).collect();
         let touched = ground.observations.iter().filter(|seen| !changed.contains(&seen.question));
-        for seen in touched.filter(|seen| self.survey.is_touched(seen, self.host)) {
-            let path = seen.question.path().map_or_else(|| "the search path".to_owned(), |path| observed::shown(path, self.roles));
+        for seen in touched.filter(|seen| self.is_touched(seen)) {
+            let path = match &seen.question {
+                Question::Member(_, name) => format!("what is called {}", String::from_utf8_lossy(name)),
+                question => question.path().map_or_else(|| "the search path".to_owned(), |path| observed::shown(path, self.roles)),
+            };
             reasons.push(format!("{path} was touched ({})", observed::about_path(seen)));
         }
         if ground.elsewhere > 0 {

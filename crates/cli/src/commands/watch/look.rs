@@ -66,7 +66,7 @@ impl Watcher {
     pub fn new(observations: Vec<Observation>, Trees { trees, states }: Trees, roles: Roles) -> Watcher {
         let is_watched = |seen: &Observation| {
             let asked = seen.question.path().is_some() || matches!(seen.question, Question::SearchPath(..));
-            asked && seen.durability != Durability::High && !matches!(seen.question, Question::Binding(..))
+            asked && seen.durability != Durability::High
         };
         let observations = observations.into_iter().filter(is_watched).collect();
         Watcher { observations, roles, trees, states, vouched: Vouched::default() }

@@ -80,7 +80,7 @@ fn moved_to(question: Question, from: &AbsPath, to: &AbsPath) -> Question {
         Question::Resolve(path, follow) => Question::Resolve(lies(path), follow),
         Question::ExprPath(path) => Question::ExprPath(lies(path)),
         Question::Exists(path, dir) => Question::Exists(lies(path), dir),
-        Question::Binding(path, names) => Question::Binding(lies(path), names),
+        Question::Outline(path) => Question::Outline(lies(path)),
         Question::Key(path, format, names) => Question::Key(lies(path), format, names),
         other => other,
     }

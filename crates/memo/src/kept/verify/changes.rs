@@ -4,7 +4,7 @@
 use super::Verifier;
 use crate::kept::observation::Node;
 use crate::kept::sets::is_storable;
-use firn_host::{Digest, Durability, Observation, Question};
+use firn_host::{Digest, Durability, Group, Observation, Question};
 use rustc_hash::FxHashSet;
 
 /// What a record rests on.
@@ -12,6 +12,8 @@ use rustc_hash::FxHashSet;
 pub struct Ground {
     /// What was observed, each once.
     pub observations: Vec<Observation>,
+    /// The places that names were looked up in one by one, as they were.
+    pub places: Vec<Observation>,
     /// How many observations are about trees that this run does not have.
     pub elsewhere: usize,
 }
@@ -40,6 +42,15 @@ impl Verifier<'_> {
             for observation in own {
                 match observation {
                     None => ground.elsewhere += 1,
+                    Some(Observation { question: Question::Member(Group::Kept(group), name), digest, durability }) => {
+                        if nodes.insert(group) {
+                            ground.places.extend(self.places(group)?);
+                        }
+                        let question = Question::Member(Group::Kept(group), name);
+                        if seen.insert(question.clone()) {
+                            ground.observations.push(Observation { question, digest, durability });
+                        }
+                    }
                     Some(observation) if seen.insert(observation.question.clone()) => ground.observations.push(observation),
                     Some(_) => {}
                 }
@@ -53,6 +64,7 @@ impl Verifier<'_> {
         let changed = |observation: &Observation| {
             let now = match (&observation.question, observation.durability) {
                 (Question::Tree(_), Durability::High) if is_storable(observation) => return None,
+                (Question::Member(Group::Kept(group), _), _) if self.group_holds(*group) => return None,
                 (question, _) => self.answer(question),
             };
             (now != Some(observation.digest)).then(|| Change { before: observation.clone(), now })

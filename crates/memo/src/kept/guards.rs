@@ -1,0 +1,90 @@
+//! Guards of sets whose names come from outside: a guard is the set of the whole listings, and files of bindings, that a set was made of.
+//! Whoever looks up a name observes what they have under it, whoever goes through all names observes the whole of them (spec L2.5).
+
+use super::labels::{gathers, note, note_one, round, sets, take};
+use super::members::Members;
+use super::sets::{ObservationId, SetId};
+use firn_host::{Bound, FileType, Observation};
+use firn_source::Symbol;
+use firn_value::{Guard, Guards, Label, hear_of_guards};
+use std::cell::Cell;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+static MEMBERS: LazyLock<Mutex<Members>> = LazyLock::new(Mutex::default);
+
+fn with<T>(work: impl FnOnce(&mut Members) -> T) -> T {
+    work(&mut MEMBERS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The guard of a listing; nothing of it counts as seen.
+pub fn listing(whole: &Observation) -> Guard {
+    hear_of_guards(&Heard);
+    Guard(sets().only(sets().observe(whole, true)).label())
+}
+
+/// The guard of the large set of a file, of which the rest is observed; its bindings do not count as seen.
+pub fn bindings(outline: &Observation, code: &Observation, file: &Observation, bound: Vec<Bound>) -> Guard {
+    hear_of_guards(&Heard);
+    let [rest, whole, text] = [outline, code, file].map(|seen| sets().observe(seen, true));
+    sets().pair(rest, text);
+    sets().pair(whole, text);
+    note_one(rest);
+    with(|members| members.add_bindings(whole, bound));
+    Guard(sets().only(whole).label())
+}
+
+/// The running production observes all that a guard stands for.
+pub fn see_all(guard: Guard) {
+    note(SetId::of_label(guard.0));
+}
+
+/// The names that the listing of a guard has.
+pub fn entries(guard: Guard, names: impl Iterator<Item = (Symbol, Option<FileType>)>) {
+    if let [place] = sets().ids(SetId::of_label(guard.0))[..] {
+        with(|members| members.add_entries(place, names));
+    }
+}
+
+/// Looked-up names that each thread remembers.
+const LOOKED_UP: usize = 1 << 12;
+
+/// A name that was looked up behind a guard in a round, its observation and the set of it alone.
+type LookedUp = (u32, u32, u32, Option<ObservationId>, Label);
+
+thread_local! {
+    static SEEN: Box<[Cell<LookedUp>]> = vec![Cell::new((0, 0, 0, None, 0)); LOOKED_UP].into();
+}
+
+struct Heard;
+
+impl Guards for Heard {
+    fn see(&self, guard: Guard, name: Symbol) {
+        SEEN.with(|seen| {
+            let key = (u64::from(guard.0) << 32 | u64::from(name.id())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let place = &seen[(key >> 40) as usize & (LOOKED_UP - 1)];
+            let round = round();
+            let (for_guard, for_name, in_round, id, label) = place.get();
+            let is_known = (for_guard, for_name) == (guard.0, name.id()) && id.is_some();
+            if is_known && gathers() && in_round == round {
+                return;
+            }
+            let (id, label) = match id {
+                Some(id) if is_known => (id, label),
+                _ => {
+                    let id = with(|members| members.observe(SetId::of_label(guard.0), name, sets()));
+                    (id, sets().only(id).label())
+                }
+            };
+            place.set((guard.0, name.id(), round, Some(id), label));
+            if gathers() { note_one(id) } else { take(label) }
+        });
+    }
+
+    fn see_all(&self, guard: Guard) {
+        see_all(guard);
+    }
+
+    fn both(&self, one: Guard, other: Guard) -> Guard {
+        Guard(sets().union(SetId::of_label(one.0), SetId::of_label(other.0)).label())
+    }
+}

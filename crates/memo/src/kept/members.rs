@@ -1,0 +1,83 @@
+//! `Members`: what guarded sets have under a name (`firn_value::Guards`): of each listing and each file of bindings that names are looked
+//! up in one by one, which names it has and a digest of what they stand for.
+//!
+//! Looking a name up observes what *all* places have under it that the set was made of, one observation for all of them
+//! (`Question::Member`): seven hundred listings that lack a name are seven hundred reasons why an answer is what it is.
+
+use super::sets::{ObservationId, SetId, Sets};
+use firn_host::{Bound, Digest, FileType, digest_binding, digest_entry_type};
+use firn_source::Symbol;
+
+/// What a place has under a name.
+#[derive(Clone, Copy, Debug)]
+enum Given {
+    /// An entry of a directory.
+    Entry(Option<FileType>),
+    /// A binding in a file, by number.
+    Binding(u32),
+}
+
+struct Member {
+    place: ObservationId,
+    given: Given,
+    /// The number of the one before of the same name, or 0.
+    before: u32,
+}
+
+/// Names and the places that have them.
+#[derive(Default)]
+pub struct Members {
+    /// By name: the number of the last one.
+    last: Vec<u32>,
+    members: Vec<Member>,
+    /// The tokens of bindings.
+    bindings: Vec<Vec<u8>>,
+}
+
+impl Members {
+    /// The whole of a listing has these names.
+    pub fn add_entries(&mut self, place: ObservationId, names: impl Iterator<Item = (Symbol, Option<FileType>)>) {
+        names.for_each(|(name, file_type)| self.add(place, name, Given::Entry(file_type)));
+    }
+
+    /// The code of a file binds these names.
+    pub fn add_bindings(&mut self, place: ObservationId, bound: Vec<Bound>) {
+        for (name, code) in bound {
+            let number = self.bindings.len() as u32;
+            self.bindings.push(code);
+            self.add(place, Symbol::intern(&name), Given::Binding(number));
+        }
+    }
+
+    fn add(&mut self, place: ObservationId, name: Symbol, given: Given) {
+        let at = name.id() as usize;
+        if self.last.len() <= at {
+            self.last.resize(at + 1, 0);
+        }
+        self.members.push(Member { place, given, before: self.last[at] });
+        self.last[at] = self.members.len() as u32;
+    }
+
+    /// What is observed by looking a name up among all of a group.
+    pub fn observe(&self, group: SetId, name: Symbol, sets: &Sets) -> ObservationId {
+        let mut given = Vec::new();
+        let mut number = self.last.get(name.id() as usize).copied().unwrap_or_default();
+        while let Some(index) = number.checked_sub(1) {
+            let member = &self.members[index as usize];
+            if sets.contains(group, member.place) {
+                given.push((member.place, self.digest(member.given)));
+            }
+            number = member.before;
+        }
+        given.sort_unstable();
+        given.dedup();
+        sets.observe_member(group, name.as_bytes(), given)
+    }
+
+    fn digest(&self, given: Given) -> Digest {
+        match given {
+            Given::Entry(file_type) => digest_entry_type(file_type),
+            Given::Binding(number) => digest_binding(&self.bindings[number as usize]),
+        }
+    }
+}

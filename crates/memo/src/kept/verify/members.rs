@@ -1,0 +1,76 @@
+//! What the places of a group have under a name, now: listings that are no longer as they were may have the same under most names.
+
+use super::Verifier;
+use crate::kept::group::digest_kept;
+use crate::kept::observation::Node;
+use firn_host::{Digest, Observation, Question, digest_binding, digest_entry_type};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// By name: which places have it, and the digest of what they have.
+pub(super) struct Names {
+    places: Vec<Question>,
+    given: FxHashMap<Vec<u8>, Vec<(u32, Digest)>>,
+}
+
+impl Verifier<'_> {
+    /// The places of a group, as they were; none if they are not known here.
+    pub fn places(&self, group: Digest) -> Option<Vec<Observation>> {
+        let bytes = self.witness.node(&group).filter(|bytes| Node::digest(bytes) == group)?;
+        let (children, own) = Node::decode(&bytes, self.roles).ok()?;
+        let own = own.into_iter().collect::<Option<Vec<Observation>>>()?;
+        let are_places = own.iter().all(|seen| matches!(seen.question, Question::Directory(_) | Question::Code(_)));
+        (children.is_empty() && are_places).then_some(own)
+    }
+
+    /// Whether all places of a group are as they were: then so is what they have under any name.
+    pub(super) fn group_holds(&self, group: Digest) -> bool {
+        let known = self.judged.nodes.borrow().get(&group).copied();
+        if let Some(known) = known {
+            return known;
+        }
+        let Some(places) = self.places(group) else { return false };
+        self.count(|counts| counts.nodes += 1);
+        let holds = self.all_hold(places);
+        self.judged.nodes.borrow_mut().insert(group, holds);
+        holds
+    }
+
+    /// The digest of what the places of a group have under a name.
+    pub(super) fn member(&self, group: Digest, name: &[u8]) -> Option<Digest> {
+        let known = self.judged.groups.borrow().get(&group).cloned();
+        let names = match known {
+            Some(known) => known,
+            None => {
+                let names = self.names(group).map(Arc::new);
+                self.judged.groups.borrow_mut().insert(group, names.clone());
+                names
+            }
+        }?;
+        let given = names.given.get(name).map_or(&[][..], Vec::as_slice);
+        let placed = given.iter().map(|(place, digest)| (&names.places[*place as usize], *digest));
+        Some(digest_kept(placed, self.roles))
+    }
+
+    fn names(&self, group: Digest) -> Option<Names> {
+        let places: Vec<Question> = self.places(group)?.into_iter().map(|seen| seen.question).collect();
+        let mut given: FxHashMap<Vec<u8>, Vec<(u32, Digest)>> = FxHashMap::default();
+        for (number, place) in (0..).zip(&places) {
+            match place {
+                Question::Directory(path) => {
+                    for (name, file_type) in self.host.read_dir(path).ok()?.entries() {
+                        given.entry(name.to_vec()).or_default().push((number, digest_entry_type(*file_type)));
+                    }
+                }
+                Question::Code(path) => {
+                    let content = self.host.read_file(path).ok()?;
+                    for (name, code) in firn_syntax::outline_of_sound(content.bytes())?.bound {
+                        given.entry(name).or_default().push((number, digest_binding(&code)));
+                    }
+                }
+                _ => return None,
+            }
+        }
+        Some(Names { places, given })
+    }
+}

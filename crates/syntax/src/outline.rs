@@ -1,0 +1,225 @@
+//! `Outline`: a file that ends with a large set over a `with`, cut into what the set binds and the rest (spec L2.5).
+//!
+//! Called by the host, which observes such files binding by binding, like `all-packages.nix` of nixpkgs. What stands in one binding cannot
+//! change what another means: the set is not recursive, and names that nobody binds are looked up in the `with`, so that no name in it
+//! is an error either. Cut by tokens, not by the tree: this is asked again of texts that nobody parses.
+
+use crate::essence::{gathered, with_tokens};
+use crate::token::{Kind, Token};
+use crate::{Features, Home, parse};
+use firn_source::{Origin, SourceFile};
+use std::ops::Range;
+
+/// Shorter texts are not cut.
+const LEAST_TEXT: usize = 4 << 10;
+/// Sets that bind fewer names are not cut.
+const LEAST_BOUND: usize = 64;
+
+/// Where a file's large set begins, what is bound in it, and the rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// Where the set begins.
+    pub start: u32,
+    /// The tokens before and after what is bound.
+    pub rest: Vec<u8>,
+    /// Each name with the tokens that bind it, in the order of the text: `a.b = 1;` binds `a`. Several may bind one.
+    pub bound: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// A text cut into its bindings; none if it is not of that kind. What does not parse may seem to be.
+///
+/// ```
+/// let names: String = (0..99).map(|i| format!("a_name_that_is_not_too_short_for_this_{i} = {i};\n")).collect();
+/// let outline = firn_syntax::outline(format!("pkgs: with pkgs; {{ {names} inherit (a) b; }}").as_bytes()).unwrap();
+/// assert_eq!(outline.rest, b"pkgs: with pkgs; { }");
+/// assert_eq!(outline.bound[99], (b"b".to_vec(), b"inherit (a) b".to_vec()));
+/// ```
+pub fn outline(text: &[u8]) -> Option<Outline> {
+    if text.len() < LEAST_TEXT {
+        return None;
+    }
+    with_tokens(text, |tokens| cut(text, tokens))
+}
+
+/// As [`outline`], of a text that is known to be of the language, whatever the settings are, and of which nothing is to be said.
+pub fn outline_of_sound(text: &[u8]) -> Option<Outline> {
+    let outline = outline(text)?;
+    let file = SourceFile::register(Origin::Stdin, text.to_vec());
+    let ast = parse(file, b"/", Home::Pure, Features::default()).ok()?;
+    ast.warnings().is_empty().then_some(outline)
+}
+
+fn cut(text: &[u8], tokens: &[Token]) -> Option<Outline> {
+    let (_eof, tokens) = tokens.split_last()?;
+    let close = tokens.len().checked_sub(1).filter(|&at| tokens[at].kind == Kind::RBrace)?;
+    let open = opening(tokens, close)?;
+    let over = tokens.get(open.checked_sub(3)?..open)?;
+    // What these mean depends on settings.
+    let unsure = |token: &Token| matches!(token.kind, Kind::Uri | Kind::HPath | Kind::PipeFrom | Kind::PipeInto);
+    if [over[0].kind, over[1].kind, over[2].kind] != [Kind::With, Kind::Id, Kind::Semicolon] || tokens.iter().any(unsure) {
+        return None;
+    }
+    let mut bound = Vec::new();
+    let mut at = open + 1;
+    while at < close {
+        let end = binding_end(tokens, at, close)?;
+        bind(text, tokens, at..end, &mut bound)?;
+        at = end + 1;
+    }
+    let rest = [gathered(text, &tokens[..=open])?, gathered(text, &tokens[close..])?].join(&b' ');
+    (bound.len() >= LEAST_BOUND).then_some(Outline { start: tokens[open].start, rest, bound })
+}
+
+/// The brace that the one at `close` closes.
+fn opening(tokens: &[Token], close: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, token) in tokens[..=close].iter().enumerate().rev() {
+        match token.kind {
+            Kind::RBrace => depth += 1,
+            Kind::LBrace | Kind::DollarCurly => {
+                depth -= 1;
+                if depth == 0 {
+                    return (token.kind == Kind::LBrace).then_some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where the binding that begins at a token has its semicolon.
+fn binding_end(tokens: &[Token], from: usize, close: usize) -> Option<usize> {
+    // For each bracket, and each `let` that waits for its `in`: semicolons that belong to a `with` or an `assert`.
+    let mut waiting = vec![(Kind::Eof, 0u32)];
+    for at in from..close {
+        let kind = tokens[at].kind;
+        match kind {
+            Kind::LParen | Kind::LBrace | Kind::LBracket | Kind::DollarCurly => waiting.push((kind, 0)),
+            Kind::Let if tokens[at + 1].kind != Kind::LBrace => waiting.push((kind, 0)),
+            Kind::RParen | Kind::RBrace | Kind::RBracket => {
+                waiting.pop().filter(|(opened, _)| *opened != Kind::Let && *opened != Kind::Eof)?;
+            }
+            Kind::In => {
+                waiting.pop().filter(|(opened, _)| *opened == Kind::Let)?;
+            }
+            Kind::With | Kind::Assert => waiting.last_mut()?.1 += 1,
+            Kind::Semicolon => match waiting.last_mut()? {
+                (_, more) if *more > 0 => *more -= 1,
+                (Kind::Eof, _) => return Some(at),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What one binding binds. None where a name is computed, or written in a way that would have to be undone.
+fn bind(text: &[u8], tokens: &[Token], binding: Range<usize>, bound: &mut Vec<(Vec<u8>, Vec<u8>)>) -> Option<()> {
+    let mut at = binding.start;
+    if tokens[at].kind != Kind::Inherit {
+        let (name, _) = name(text, tokens, at)?;
+        bound.push((name, gathered(text, &tokens[binding])?));
+        return Some(());
+    }
+    at += 1;
+    if tokens[at].kind == Kind::LParen {
+        let mut depth = 0usize;
+        loop {
+            match tokens.get(at)?.kind {
+                Kind::LParen => depth += 1,
+                Kind::RParen => depth -= 1,
+                _ => {}
+            }
+            at += 1;
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    let source = gathered(text, &tokens[binding.start..at])?;
+    while at < binding.end {
+        let (name, after) = name(text, tokens, at)?;
+        let code = [&source[..], b" ", &name].concat();
+        bound.push((name, code));
+        at = after;
+    }
+    Some(())
+}
+
+/// The name at a token, and the token after it.
+fn name(text: &[u8], tokens: &[Token], at: usize) -> Option<(Vec<u8>, usize)> {
+    let bytes = |token: &Token| text.get(token.start as usize..token.end as usize).map(<[u8]>::to_vec);
+    match tokens[at].kind {
+        Kind::Id | Kind::OrKw => Some((bytes(&tokens[at])?, at + 1)),
+        Kind::Quote => {
+            let [inside, end] = tokens.get(at + 1..at + 3)? else { return None };
+            let name = bytes(inside).filter(|name| !name.contains(&b'\\') && !name.contains(&b'\r'))?;
+            (inside.kind == Kind::Str && end.kind == Kind::Quote).then_some((name, at + 3))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filler() -> String {
+        (0..100).map(|i| format!("  filler_with_a_long_name_{i} = with x; let y = {i}; in assert y == 1; {{ a = y; }};\n")).collect()
+    }
+
+    fn cut(before: &str, inside: &str) -> Option<Outline> {
+        outline(format!("{before} {{\n{}{inside}}}\n", filler()).as_bytes())
+    }
+
+    #[test]
+    fn bindings_are_cut_where_they_end() {
+        let inside = "a = x: with y; z; b.c = let d = 1; e = with f; g; in [ d { h = 1; i = 2; } ];
+            \"j-k\" = \"${let l = 1; in l}; m\"; inherit n o; inherit (p { q = 1; }) r \"s t\"; u = assert v; w; u.x = ''a;${b;}'';
+            y = let { body = 1; z = 2; };";
+        // `${b;}` is no expression: cutting asks only for brackets.
+        let outline = cut("{ lib }: self: with self;", inside).expect("cut");
+        assert_eq!(outline.rest, b"{ lib }: self: with self; { }");
+        let shown: Vec<String> =
+            outline.bound[100..].iter().map(|(name, code)| format!("{} | {}", String::from_utf8_lossy(name), String::from_utf8_lossy(code))).collect();
+        assert_eq!(
+            shown,
+            [
+                "a | a = x: with y; z",
+                "b | b.c = let d = 1; e = with f; g; in [ d { h = 1; i = 2; } ]",
+                "j-k | \"j-k\" = \"${let l = 1; in l}; m\"",
+                "n | inherit n",
+                "o | inherit o",
+                "r | inherit (p { q = 1; }) r",
+                "s t | inherit (p { q = 1; }) s t",
+                "u | u = assert v; w",
+                "u | u.x = ''a;${b;}''",
+                "y | y = let { body = 1; z = 2; }",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_not_cut() {
+        assert!(cut("pkgs: with pkgs;", "").is_some());
+        for (before, inside) in [
+            ("pkgs: with pkgs; rec", ""),
+            ("pkgs:", ""),
+            ("pkgs: assert pkgs;", ""),
+            ("pkgs: with pkgs.a;", ""),
+            ("pkgs: with pkgs; f", ""),
+            ("pkgs: with pkgs;", "${a} = 1;"),
+            ("pkgs: with pkgs;", "\"${a}\" = 1;"),
+            ("pkgs: with pkgs;", "\"a\\n\" = 1;"),
+            ("pkgs: with pkgs;", "a = ~/b;"),
+            ("pkgs: with pkgs;", "a = http://b;"),
+            ("pkgs: with pkgs;", "a = b |> c;"),
+        ] {
+            assert_eq!(cut(before, inside), None, "{before} {inside}");
+        }
+        assert!(outline_of_sound(format!("p: with p; {{ {} }}", filler()).as_bytes()).is_some());
+        assert!(outline_of_sound(format!("p: with p; {{ {} a = 1; a = 2; }}", filler()).as_bytes()).is_none());
+    }
+}
