@@ -196,6 +196,7 @@ impl Typed {
             let shown = if self.all { usize::MAX } else { SHOWN };
             let mut lines: Vec<String> = earlier.changes.iter().map(|change| observed::sentence(change, roles)).collect();
             lines.sort();
+            lines.dedup();
             for line in lines.iter().take(shown) {
                 invocation.output.line(format!("  {line}").as_bytes())?;
             }

@@ -58,6 +58,8 @@ pub struct Counts {
 pub struct Judged {
     answers: RefCell<FxHashMap<Question, Option<Digest>>>,
     nodes: RefCell<FxHashMap<Digest, bool>>,
+    /// The places of groups, as they were; none if they are not known here.
+    places: RefCell<FxHashMap<Digest, Option<members::Places>>>,
     /// Of groups that are not as they were, what is in them now; none if that cannot be told.
     groups: RefCell<FxHashMap<Digest, Option<Arc<members::Names>>>>,
     counts: Cell<Counts>,
@@ -74,6 +76,7 @@ impl Judged {
     pub fn forget_nodes(&self) {
         self.nodes.borrow_mut().clear();
         self.groups.borrow_mut().clear();
+        self.places.borrow_mut().clear();
         self.answers.borrow_mut().retain(|question, _| !matches!(question, Question::Member(..)));
     }
 }

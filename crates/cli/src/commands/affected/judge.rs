@@ -201,7 +201,7 @@ impl Judge<'_> {
             facts.changed = !self.verifier.changes(&own).is_empty();
             facts.touched = own.iter().any(|seen| self.is_touched(seen));
             let is_inside = |seen: &Observation| match &seen.question {
-                Question::Member(Group::Kept(group), _) => self.verifier.places(*group).unwrap_or_default().iter().any(|place| self.is_inside(place)),
+                Question::Member(Group::Kept(group), _) => self.verifier.places(*group).is_some_and(|places| places.iter().any(|place| self.is_inside(place))),
                 _ => self.is_inside(seen),
             };
             facts.inside = own.iter().any(is_inside);

@@ -44,7 +44,7 @@ impl Verifier<'_> {
                     None => ground.elsewhere += 1,
                     Some(Observation { question: Question::Member(Group::Kept(group), name), digest, durability }) => {
                         if nodes.insert(group) {
-                            ground.places.extend(self.places(group)?);
+                            ground.places.extend(self.places(group)?.iter().cloned());
                         }
                         let question = Question::Member(Group::Kept(group), name);
                         if seen.insert(question.clone()) {

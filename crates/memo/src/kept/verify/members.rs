@@ -7,6 +7,9 @@ use firn_host::{Digest, Observation, Question, digest_binding, digest_entry_type
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+/// The places of a group.
+pub(super) type Places = Arc<[Observation]>;
+
 /// By name: which places have it, and the digest of what they have.
 pub(super) struct Names {
     places: Vec<Question>,
@@ -15,12 +18,24 @@ pub(super) struct Names {
 
 impl Verifier<'_> {
     /// The places of a group, as they were; none if they are not known here.
-    pub fn places(&self, group: Digest) -> Option<Vec<Observation>> {
+    pub fn places(&self, group: Digest) -> Option<Arc<[Observation]>> {
+        let known = self.judged.places.borrow().get(&group).cloned();
+        known.unwrap_or_else(|| {
+            let places = self.read_places(group);
+            // What is not there may be found later, elsewhere.
+            if places.is_some() {
+                self.judged.places.borrow_mut().insert(group, places.clone());
+            }
+            places
+        })
+    }
+
+    fn read_places(&self, group: Digest) -> Option<Places> {
         let bytes = self.witness.node(&group).filter(|bytes| Node::digest(bytes) == group)?;
         let (children, own) = Node::decode(&bytes, self.roles).ok()?;
         let own = own.into_iter().collect::<Option<Vec<Observation>>>()?;
         let are_places = own.iter().all(|seen| matches!(seen.question, Question::Directory(_) | Question::Code(_)));
-        (children.is_empty() && are_places).then_some(own)
+        (children.is_empty() && are_places).then(|| own.into())
     }
 
     /// Whether all places of a group are as they were: then so is what they have under any name.
@@ -31,7 +46,7 @@ impl Verifier<'_> {
         }
         let Some(places) = self.places(group) else { return false };
         self.count(|counts| counts.nodes += 1);
-        let holds = self.all_hold(places);
+        let holds = self.all_hold(places.to_vec());
         self.judged.nodes.borrow_mut().insert(group, holds);
         holds
     }
@@ -53,7 +68,7 @@ impl Verifier<'_> {
     }
 
     fn names(&self, group: Digest) -> Option<Names> {
-        let places: Vec<Question> = self.places(group)?.into_iter().map(|seen| seen.question).collect();
+        let places: Vec<Question> = self.places(group)?.iter().map(|seen| seen.question.clone()).collect();
         let mut given: FxHashMap<Vec<u8>, Vec<(u32, Digest)>> = FxHashMap::default();
         for (number, place) in (0..).zip(&places) {
             match place {
