@@ -9,7 +9,7 @@ use crate::{Instances, Pairs};
 use firn_ir::Shape;
 use firn_source::Pos;
 use firn_value::{
-    AttrsBuilder, Closure, Function, List, ListBuilder, PartialApp, Production, Slot, Stamp, Thunk, Value,
+    AttrsBuilder, Closure, Function, ListBuilder, PartialApp, Production, Slot, Stamp, Thunk, Value,
 };
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
@@ -156,11 +156,18 @@ impl Copying<'_> {
         let copy = if word.as_thunk().is_some() {
             Thunk::ready(Value::NULL)
         } else if let Some(set) = word.as_attrs() {
-            AttrsBuilder::of_shape(self.shape(set.flat().0), std::iter::empty())
+            // The copy is whoever's, at any time: what the names of the original rest on they rest on, and nobody has seen it.
+            let copy = AttrsBuilder::of_shape(self.shape(set.unguarded().flat().0), std::iter::empty());
+            copy.as_attrs().map_or(copy, |copy| copy.guarded_by(set.guard()))
         } else if let Some(list) = word.as_list() {
-            let mut copy = ListBuilder::new(list.len());
-            (0..list.len()).for_each(|_| copy.push(Value::NULL));
-            copy.finish()
+            let len = list.unguarded().len();
+            let mut copy = ListBuilder::new(len);
+            (0..len).for_each(|_| copy.push(Value::NULL));
+            let copy = copy.finish();
+            match (list.guard(), copy.as_list()) {
+                (Some((guard, row)), Some(copy)) => copy.guarded_by(guard, row),
+                _ => copy,
+            }
         } else {
             match word.as_function() {
                 Some(Function::Closure(closure)) => Closure::new(closure.lambda(), closure.is_delayed()).value(),
@@ -208,10 +215,10 @@ impl Copying<'_> {
 
 fn slots(value: Value) -> &'static [Slot] {
     if let Some(set) = value.as_attrs() {
-        return set.flat().1;
+        return set.unguarded().flat().1;
     }
     match value.as_function() {
         Some(Function::Closure(closure)) => closure.captures(),
-        _ => value.as_list().map_or(&[], List::slots),
+        _ => value.as_list().map_or(&[], |list| list.unguarded().slots()),
     }
 }

@@ -170,9 +170,10 @@ pub const FUNCTION: &str = "f.nix";
 /// Its content. Calls of it that are equal are made once in a run (L1.4).
 pub fn function(random: &mut Random) -> String {
     let [v, w, g, h] = [(); 4].map(|()| expression(random, "./", 2));
+    let d = set(random, "./", 1);
     // Half of the time the call itself looks, not the parts of what it gives.
     let (open, shut) = *random.pick(&[("", ""), ("builtins.fromJSON (builtins.toJSON ", ")")]);
-    let parts = format!("g = x: if x == tag then a else {g}; h = n: rec {{ i = {h} + n; j = i + a; }};");
+    let parts = format!("g = x: if x == tag then a else {g}; h = n: rec {{ i = {h} + n; j = i + a; }}; d = {d}; names = builtins.attrNames {d};");
     format!("{{ a, tag ? \"1\" }}: {open}{{ v = a + {v}; w = {w}; }}{shut} // {{ {parts} }}")
 }
 
@@ -196,8 +197,10 @@ pub fn calls(random: &mut Random, given: &[&str]) -> String {
 /// Something that a call gives.
 pub fn given_by_a_call(random: &mut Random) -> String {
     let call = *random.pick(&[0, 1, 0, 1, 2, 3, 4]);
-    match random.below(5) {
+    match random.below(9) {
         4 => format!("a{}", 2 + random.below(3)),
+        5..=7 => format!("(c{call}.d.{} or \"none\")", random.pick(&NAMES)),
+        8 => format!("(builtins.concatStringsSep \",\" c{call}.names)"),
         0 => format!("c{call}.v"),
         1 => format!("c{call}.w"),
         2 => format!("(c{call}.g \"{}\")", random.below(2)),
@@ -231,5 +234,12 @@ pub fn jobs(random: &mut Random) -> String {
         let own = expression(random, "./", 1);
         text += &format!("  j{i} = job \"j{i}\" ({one} + (if {own} == \"1\" then {other} else {own}));\n");
     }
-    text + "  more = { recurseForDerivations = s1 != \"0\"; k = job \"k\" s3; };\n}\n"
+    let listed = set(random, "./", 1);
+    text += &format!("  listed = {{ recurseForDerivations = true; }} // builtins.mapAttrs (n: v: job \"l\" (n + v)) {listed};\n");
+    text += "  more = { recurseForDerivations = s1 != \"0\"; k = job \"k\" s3; };\n}\n";
+    // Half of the time the outermost set has names from outside, too.
+    match random.below(2) {
+        0 => text.replacen("in {\n", &format!("in builtins.mapAttrs (n: v: job \"o\" (n + v)) {} // {{\n", set(random, "./", 1)), 1),
+        _ => text,
+    }
 }

@@ -158,6 +158,14 @@ fn joined(own: Label, label: Label) -> Label {
     })
 }
 
+/// What is in either label.
+pub fn both(one: Label, other: Label) -> Label {
+    match (one, other) {
+        (label, 0) | (0, label) => label,
+        _ => sets().union(SetId::of_label(one), SetId::of_label(other)).label(),
+    }
+}
+
 /// What the running production has observed so far.
 pub fn so_far() -> Label {
     match (gathers(), GROUND.get()) {

@@ -116,8 +116,13 @@ impl Task<'_> {
         if !recurse {
             return Ok(Vec::new());
         }
-        let label = labels::so_far();
-        Ok(set.iter_by_name().map(|(name, _, cell)| (name.as_bytes().to_vec(), Some(Found { cell, label }))).collect())
+        let so_far = labels::so_far();
+        // Each rests on what the set has under its name, not on which other names there are.
+        let found = |(name, _, cell): (Symbol, Pos, Value)| {
+            let (_, own) = labels::apart(|| set.has(name));
+            (name.as_bytes().to_vec(), Some(Found { cell, label: labels::both(so_far, own) }))
+        };
+        Ok(set.iter_by_name().map(found).collect())
     }
 
     fn derivation(&self, machine: &Machine, attr: &[u8], value: Value, set: Attrs, line: &mut Line) -> Result<()> {
