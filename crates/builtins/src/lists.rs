@@ -55,7 +55,7 @@ fn elem(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 fn map(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let list = machine.force_list(args[1], pos, "while evaluating the second argument passed to builtins.map")?;
     if let Some((guard, Row::Names)) = list.guard()
-        && let Some(pairs) = pairs_of(machine, args[0], list.unguarded(), pos)
+        && let Some(pairs) = pairs_of(machine, args[0], list.unguarded())
     {
         return Ok(pairs.guarded_by(guard, Row::Pairs));
     }
@@ -71,12 +71,8 @@ fn map(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 }
 
 /// What a function makes of names, if it is one of which it is known that it makes of each name a set that has it as its name.
-fn pairs_of(machine: &Machine, function: Value, names: List, pos: Pos) -> Option<List> {
-    // Of an empty list nobody looks at the function.
-    if names.is_empty() {
-        return None;
-    }
-    let function = machine.force_function(function, pos, "").ok()?;
+fn pairs_of(machine: &Machine, function: Value, names: List) -> Option<List> {
+    // Of an empty list nobody looks at the function, so whether there are names must not show: it is one that is there already.
     let Some(Function::Closure(closure)) = function.as_function() else { return None };
     if !closure.lambda().gives_its_argument_as(machine.names().name) {
         return None;
