@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(record.encode(), bytes);
     }
     if let Ok((children, own)) = Node::decode(bytes, &roles) {
-        assert_eq!(Node::children(bytes).as_ref(), Ok(&children));
+        assert!(Node::named(bytes).is_ok_and(|named| named.starts_with(&children)));
         if let Some(own) = own.into_iter().collect::<Option<Vec<_>>>() {
             let written = Node { children, own }.encode(&roles);
             assert!(Node::decode(&written, &roles).is_ok());
