@@ -331,7 +331,7 @@ pub struct Attrs<V: 'static> {
     pub dynamic: &'static [DynamicAttr<V>],
     /// There is nothing but names and values.
     pub plain: bool,
-    /// The number of its guard, or 0 (`firn_value::Guard`)
+    /// The number of its guard, or 0 (`firn_value::Guard`).
     pub guard: u32,
     /// Where the set begins.
     pub pos: Pos,
