@@ -105,17 +105,15 @@ fn remove_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     }
     let mut removed = Vec::with_capacity(list.len());
     for item in list.iter() {
-        let name = machine.force_string_no_context(item, pos, context)?.symbol();
-        if set.has(name) {
-            removed.push(name);
-        }
+        removed.push(machine.force_string_no_context(item, pos, context)?.symbol());
     }
+    let all = set.seen_each(&removed);
+    removed.retain(|&name| all.has(name));
     if removed.is_empty() {
         return Ok(set.value());
     }
     removed.sort_unstable();
     let mut removed = removed.into_iter().peekable();
-    let all = set.unguarded();
     let mut rest = AttrsBuilder::with_capacity(all.len());
     for (name, at, value) in all.iter() {
         while removed.next_if(|&r| r < name).is_some() {}
@@ -129,10 +127,9 @@ fn remove_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 /// A set less the names of another, of which only those names are seen.
 fn remove_names(set: Attrs, names: List) -> Value {
     let all = set.unguarded();
+    let listed = names.seen_each(all.flat().0.names()).slots();
     let mut rest = AttrsBuilder::with_capacity(all.len());
     for (name, at, value) in all.iter() {
-        names.see(name);
-        let listed = names.unguarded().slots();
         let has = listed.binary_search_by(|slot| slot.get().as_str().map_or(&[][..], |text| text.bytes()).cmp(name.as_bytes()));
         if has.is_err() {
             rest.push(name, at, value);
@@ -182,6 +179,7 @@ fn intersect_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value>
     // The names of one are gone through, and looked up in the other.
     if lengths.0 < lengths.1 {
         let (shape, _) = left.unguarded().flat();
+        let right = right.seen_each(shape.names());
         for &name in shape.names() {
             if let Some((value, at)) = right.get_with_pos(name) {
                 both.push(name, at, value);
@@ -189,7 +187,9 @@ fn intersect_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value>
         }
         return Ok(guarded_as(left, both.finish_first()));
     }
-    for (name, at, value) in right.unguarded().iter() {
+    let names = right.unguarded();
+    let left = left.seen_each(names.flat().0.names());
+    for (name, at, value) in names.iter() {
         if left.has(name) {
             both.push(name, at, value);
         }

@@ -32,7 +32,13 @@ impl Machine {
 
     #[inline(never)]
     pub(crate) fn force_thunk(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        if self.plain { self.force_plain(thunk, pos) } else { self.force_here(thunk, pos) }
+        if self.plain {
+            return self.force_plain(thunk, pos);
+        }
+        match taken(thunk) {
+            Some(value) => Ok(value),
+            None => self.force_here(thunk, pos),
+        }
     }
 
     // PERF: without memory and threads nothing but the value is kept of a production.
@@ -99,11 +105,6 @@ impl Machine {
 
     #[inline(never)]
     fn force_watched(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        if self.labelled
-            && let Some(value) = taken(thunk)
-        {
-            return Ok(value);
-        }
         let Some(claim) = thunk.claim() else { return self.force_claimed(thunk, pos) };
         Stats::bump(&self.stats.forces);
         let outer = claim.begin();
@@ -283,7 +284,7 @@ impl Machine {
 }
 
 /// The value of a thunk with a label, which the running production takes.
-#[inline(never)]
+#[inline]
 fn taken(thunk: &'static Thunk) -> Option<Value> {
     let (value, label) = thunk.labelled()?;
     labels::take(label);

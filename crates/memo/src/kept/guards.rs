@@ -46,38 +46,52 @@ pub fn entries(guard: Guard, names: impl Iterator<Item = (Symbol, Option<FileTyp
 }
 
 /// Looked-up names that each thread remembers.
-const LOOKED_UP: usize = 1 << 12;
+const LOOKED_UP: usize = 1 << 14;
 
 /// A name that was looked up behind a guard in a round, its observation and the set of it alone.
 type LookedUp = (u32, u32, u32, Option<ObservationId>, Label);
 
 thread_local! {
-    static SEEN: Box<[Cell<LookedUp>]> = vec![Cell::new((0, 0, 0, None, 0)); LOOKED_UP].into();
+    static SEEN: [Cell<LookedUp>; LOOKED_UP] = const { [const { Cell::new((0, 0, 0, None, 0)) }; LOOKED_UP] };
 }
 
 struct Heard;
 
+/// What is observed by looking a name up, the set of it alone, and whether it was observed in this round already.
+fn look_up(guard: Guard, name: Symbol) -> (ObservationId, Label, bool) {
+    SEEN.with(|seen| {
+        let key = (u64::from(guard.0) << 32 | u64::from(name.id())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = &seen[(key >> 40) as usize & (LOOKED_UP - 1)];
+        let round = round();
+        let (for_guard, for_name, in_round, id, label) = place.get();
+        let (id, label, again) = match id {
+            Some(id) if (for_guard, for_name) == (guard.0, name.id()) => (id, label, in_round == round),
+            _ => {
+                let (id, alone) = with(|members| members.observe(SetId::of_label(guard.0), name, sets()));
+                (id, alone.label(), false)
+            }
+        };
+        place.set((guard.0, name.id(), round, Some(id), label));
+        (id, label, again)
+    })
+}
+
 impl Guards for Heard {
     fn see(&self, guard: Guard, name: Symbol) {
-        SEEN.with(|seen| {
-            let key = (u64::from(guard.0) << 32 | u64::from(name.id())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let place = &seen[(key >> 40) as usize & (LOOKED_UP - 1)];
-            let round = round();
-            let (for_guard, for_name, in_round, id, label) = place.get();
-            let is_known = (for_guard, for_name) == (guard.0, name.id()) && id.is_some();
-            if is_known && gathers() && in_round == round {
-                return;
-            }
-            let (id, label) = match id {
-                Some(id) if is_known => (id, label),
-                _ => {
-                    let id = with(|members| members.observe(SetId::of_label(guard.0), name, sets()));
-                    (id, sets().only(id).label())
-                }
-            };
-            place.set((guard.0, name.id(), round, Some(id), label));
-            if gathers() { note_one(id) } else { take(label) }
-        });
+        match (look_up(guard, name), gathers()) {
+            ((_, label, _), false) => take(label),
+            ((_, _, true), true) => {}
+            ((id, _, false), true) => note_one(id),
+        }
+    }
+
+    fn see_each(&self, guard: Guard, names: &[Symbol]) {
+        if let [_, _, ..] = names && !gathers() {
+            let ids: Vec<ObservationId> = names.iter().map(|&name| look_up(guard, name).0).collect();
+            take(sets().join(&ids, &[]).label());
+        } else {
+            names.iter().for_each(|&name| self.see(guard, name));
+        }
     }
 
     fn see_all(&self, guard: Guard) {

@@ -124,8 +124,11 @@ pub fn ground(label: Label) {
 // PERF: collecting labels and joining them when a production ends was slower: the same rows of labels come again and again.
 const JOINS: usize = 1 << 15;
 
+/// A production's label, one that it took, and what it became.
+type Joined = Cell<(Label, Label, Label)>;
+
 thread_local! {
-    static JOINED: Box<[Cell<(Label, Label, Label)>]> = vec![Cell::new((0, 0, 0)); JOINS].into();
+    static JOINED: [Joined; JOINS] = const { [const { Cell::new((0, 0, 0)) }; JOINS] };
 }
 
 /// The running production takes a value with this label.
@@ -133,29 +136,29 @@ thread_local! {
 pub fn take(label: Label) {
     let own = Production::current().label();
     if label != 0 && label != own {
-        Production::set_label(joined(own, label));
+        let key = (u64::from(own) << 32 | u64::from(label)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        JOINED.with(|joined| {
+            let known = &joined[(key >> 40) as usize & (JOINS - 1)];
+            let (a, b, both) = known.get();
+            if (a, b) != (own, label) {
+                take_anew(own, label, known);
+            } else if both != own {
+                Production::set_label(both);
+            }
+        });
     }
 }
 
 #[inline(never)]
-fn joined(own: Label, label: Label) -> Label {
-    if GROUND.get().is_some_and(|ground| ground.has(label)) {
-        return own;
-    }
-    if own == 0 {
-        return label;
-    }
-    JOINED.with(|joined| {
-        let key = (u64::from(own) << 32 | u64::from(label)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let known = &joined[(key >> 40) as usize & (JOINS - 1)];
-        let (a, b, both) = known.get();
-        if (a, b) == (own, label) {
-            return both;
-        }
-        let both = sets().union(SetId::of_label(own), SetId::of_label(label)).label();
-        known.set((own, label, both));
-        both
-    })
+fn take_anew(own: Label, label: Label, known: &Joined) {
+    let both = match own {
+        _ if GROUND.get().is_some_and(|ground| ground.has(label)) => own,
+        0 => label,
+        _ => sets().union(SetId::of_label(own), SetId::of_label(label)).label(),
+    };
+    // PERF: what was taken before there was a ground may be in it now; it is no less true.
+    known.set((own, label, both));
+    Production::set_label(both);
 }
 
 /// What is in either label.

@@ -7,6 +7,7 @@
 use super::sets::{ObservationId, SetId, Sets};
 use firn_host::{Bound, Digest, FileType, digest_binding, digest_entry_type};
 use firn_source::Symbol;
+use rustc_hash::FxHashMap;
 
 /// What a place has under a name.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,9 @@ pub struct Members {
     members: Vec<Member>,
     /// The tokens of bindings.
     bindings: Vec<Vec<u8>>,
+    /// By group and name: what is observed by looking it up, and the set of that alone.
+    // PERF: telling what places have under a name takes hashing it.
+    observed: FxHashMap<(SetId, Symbol), (ObservationId, SetId)>,
 }
 
 impl Members {
@@ -59,7 +63,17 @@ impl Members {
     }
 
     /// What is observed by looking a name up among all of a group.
-    pub fn observe(&self, group: SetId, name: Symbol, sets: &Sets) -> ObservationId {
+    pub fn observe(&mut self, group: SetId, name: Symbol, sets: &Sets) -> (ObservationId, SetId) {
+        if let Some(&known) = self.observed.get(&(group, name)) {
+            return known;
+        }
+        let id = self.observe_anew(group, name, sets);
+        let observed = (id, sets.only(id));
+        self.observed.insert((group, name), observed);
+        observed
+    }
+
+    fn observe_anew(&self, group: SetId, name: Symbol, sets: &Sets) -> ObservationId {
         let mut given = Vec::new();
         let mut number = self.last.get(name.id() as usize).copied().unwrap_or_default();
         while let Some(index) = number.checked_sub(1) {

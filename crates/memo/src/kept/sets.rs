@@ -1,10 +1,8 @@
-//! `Sets`: interned sets of observations. A set is a number, equal sets are one number, and joining two costs what they differ in.
-//!
-//! A set is a tree over the numbers of observations, sixteen branches to a node and 64 numbers to a leaf; equal subtrees are
-//! one, and joins are remembered at every level. What is first observed together lies together, so sets that overlap share
-//! most of their trees, in memory and as nodes of bytes on disk. Shared by all threads.
+//! `Sets`: interned sets of observations, by number ([`Trees`]). What is first observed together lies together, so sets that
+//! overlap share most of their trees, in memory and as nodes of bytes on disk. Shared by all threads.
 
 mod groups;
+mod trees;
 
 use super::group::Given;
 use super::observation::Node;
@@ -12,6 +10,7 @@ use super::roles::Roles;
 use firn_host::{AbsPath, Digest, Durability, Group, Observation, Question};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use trees::{LEAF, MOST, Trees};
 
 /// A set of observations in a [`Sets`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -47,49 +46,8 @@ impl ObservationId {
     }
 }
 
-const BRANCHES: usize = 16;
-const LEVELS: usize = 4;
-const LEAF: u32 = 64;
-/// So many observations can be told apart.
-const MOST: u32 = LEAF * (BRANCHES as u32).pow(LEVELS as u32);
-/// Joins that are remembered at each level.
-const JOINS: usize = 1 << 16;
-
-type Branches = [u32; BRANCHES];
-
-/// The nodes of one level, numbered from 1; those of level 0 are leaves.
-struct Level<T> {
-    nodes: Vec<T>,
-    numbers: FxHashMap<T, u32>,
-    joins: Vec<[u32; 3]>,
-}
-
-impl<T: Copy + Eq + std::hash::Hash + Default> Level<T> {
-    fn new() -> Level<T> {
-        Level { nodes: vec![T::default()], numbers: FxHashMap::default(), joins: vec![[0; 3]; JOINS] }
-    }
-
-    fn intern(&mut self, node: T) -> u32 {
-        let Level { nodes, numbers, .. } = self;
-        *numbers.entry(node).or_insert_with(|| {
-            nodes.push(node);
-            u32::try_from(nodes.len() - 1).expect("fewer than 2^32 sets")
-        })
-    }
-
-    fn joined(&self, a: u32, b: u32) -> Option<u32> {
-        let [known_a, known_b, both] = self.joins[slot(a, b)];
-        ((known_a, known_b) == (a, b)).then_some(both)
-    }
-
-    fn remember(&mut self, a: u32, b: u32, both: u32) {
-        self.joins[slot(a, b)] = [a, b, both];
-    }
-}
-
-fn slot(a: u32, b: u32) -> usize {
-    (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 40 & (JOINS - 1)
-}
+/// Observations that are written as one node.
+const TOGETHER: u32 = u64::BITS;
 
 struct Known {
     observation: Observation,
@@ -113,10 +71,11 @@ struct Tables {
     texts: FxHashMap<ObservationId, ObservationId>,
     /// Of members of groups, which places have the name.
     members: FxHashMap<ObservationId, Given>,
-    leaves: Level<u64>,
-    levels: [Level<Branches>; LEVELS],
+    trees: Trees,
     /// Of nodes by level, place and number; or what in them must not be stored.
     written: FxHashMap<(usize, u32, u32), Result<Written, ObservationId>>,
+    /// Of those that are written together, by place and which they are.
+    written_together: FxHashMap<(u32, u64), Result<Written, ObservationId>>,
     /// Of groups that were written as bytes; or what in them must not be stored.
     written_groups: FxHashMap<SetId, Result<Digest, ObservationId>>,
     written_for: Roles,
@@ -162,9 +121,9 @@ impl Sets {
             by_question: FxHashMap::default(),
             texts: FxHashMap::default(),
             members: FxHashMap::default(),
-            leaves: Level::new(),
-            levels: std::array::from_fn(|_| Level::new()),
+            trees: Trees::new(),
             written: FxHashMap::default(),
+            written_together: FxHashMap::default(),
             written_groups: FxHashMap::default(),
             written_for: Roles::new(),
         };
@@ -209,24 +168,24 @@ impl Sets {
 
     /// The set of one observation.
     pub fn only(&self, id: ObservationId) -> SetId {
-        self.tables().only(id)
+        self.tables().trees.only(id)
     }
 
     /// The set of these observations and sets together.
     pub fn join(&self, own: &[ObservationId], sets: &[SetId]) -> SetId {
         let mut tables = self.tables();
-        let own = tables.of(own);
+        let own = tables.trees.of(own);
         let mut all: Vec<SetId> = [own].into_iter().chain(sets.iter().copied()).collect();
         // PERF: by pairs: joining one after the other would make as many large sets as there are members.
         while all.len() > 1 {
-            all = all.chunks(2).map(|pair| pair.iter().fold(SetId::EMPTY, |set, &more| tables.union(set, more))).collect();
+            all = all.chunks(2).map(|pair| pair.iter().fold(SetId::EMPTY, |set, &more| tables.trees.union(set, more))).collect();
         }
         all.pop().unwrap_or_default()
     }
 
     /// The union of two sets.
     pub fn union(&self, a: SetId, b: SetId) -> SetId {
-        self.tables().union(a, b)
+        self.tables().trees.union(a, b)
     }
 
     /// The set less one observation.
@@ -239,25 +198,25 @@ impl Sets {
 
     /// The numbers of everything in a set, ascending.
     pub fn ids(&self, set: SetId) -> Vec<ObservationId> {
-        self.tables().ids(set)
+        self.tables().trees.ids(set)
     }
 
     /// Everything in a set, each once, in the order of first observation.
     pub fn members(&self, set: SetId) -> Vec<Observation> {
         let tables = self.tables();
-        tables.ids(set).iter().map(|id| tables.observations[id.0 as usize].observation.clone()).collect()
+        tables.trees.ids(set).iter().map(|id| tables.observations[id.0 as usize].observation.clone()).collect()
     }
 
     /// As [`Sets::members`], less what follows from the rest, as it would be kept.
     pub fn essentials(&self, set: SetId, roles: &Roles) -> Vec<Observation> {
         let tables = self.tables();
-        let known: Vec<&Known> = tables.ids(set).iter().map(|id| &tables.observations[id.0 as usize]).collect();
+        let known: Vec<&Known> = tables.trees.ids(set).iter().map(|id| &tables.observations[id.0 as usize]).collect();
         let essentials = without_consequences(&known);
         let kept = |(id, seen): (ObservationId, &Observation)| match seen.question {
             Question::Member(Group::Made(group), _) => tables.kept_member(id, seen, tables.group(SetId(group), roles).0, roles),
             _ => seen.clone(),
         };
-        let ids = tables.ids(set);
+        let ids = tables.trees.ids(set);
         essentials.into_iter().map(|at| kept((ids[at], &known[at].observation))).collect()
     }
 
@@ -279,14 +238,14 @@ impl Sets {
     /// A set and with it the bytes of all files whose code is in it.
     pub fn with_texts(&self, set: SetId) -> SetId {
         let tables = self.tables();
-        let texts: Vec<ObservationId> = tables.ids(set).iter().filter_map(|id| tables.texts.get(id).copied()).collect();
+        let texts: Vec<ObservationId> = tables.trees.ids(set).iter().filter_map(|id| tables.texts.get(id).copied()).collect();
         drop(tables);
         self.join(&texts, &[set])
     }
 
     /// How many different sets there are.
     pub fn len(&self) -> usize {
-        self.tables().levels[LEVELS - 1].nodes.len()
+        self.tables().trees.len()
     }
 
     /// Whether there is only the empty set.
@@ -308,7 +267,10 @@ impl Sets {
                 nodes.push((Node::digest(&bytes), bytes.clone()));
                 Ok(Written { digest: Node::digest(&bytes), durability: Durability::High })
             }
-            SetId(root) => tables.write(LEVELS, root, 0, &mut nodes, &mut fresh),
+            set => {
+                let (level, root) = Trees::root(set);
+                tables.write(level, root, 0, &mut nodes, &mut fresh)
+            }
         };
         match written {
             Ok(Written { digest, durability }) => Ok(Encoded { root: digest, durability, nodes, fresh }),
@@ -320,6 +282,7 @@ impl Sets {
 impl Tables {
     fn forget_written(&mut self) {
         self.written.clear();
+        self.written_together.clear();
         self.written_groups.clear();
     }
 
@@ -329,91 +292,6 @@ impl Tables {
         let storable = is_storable(&observation);
         self.observations.push(Known { observation, storable, read });
         id
-    }
-
-    fn only(&mut self, id: ObservationId) -> SetId {
-        let mut node = self.leaves.intern(1 << (id.0 % LEAF));
-        let mut at = id.0 / LEAF;
-        for level in &mut self.levels {
-            let mut branches = [0; BRANCHES];
-            branches[at as usize % BRANCHES] = node;
-            at /= BRANCHES as u32;
-            node = level.intern(branches);
-        }
-        SetId(node)
-    }
-
-    /// The set of these, level by level from the leaves up.
-    fn of(&mut self, ids: &[ObservationId]) -> SetId {
-        let mut places: Vec<(u32, u64)> = ids.iter().map(|id| (id.0 / LEAF, 1 << (id.0 % LEAF))).collect();
-        places.sort_unstable_by_key(|(at, _)| *at);
-        let leaves = places.chunk_by(|(one, _), (other, _)| one == other);
-        let leaves = leaves.map(|leaf| (leaf[0].0, leaf.iter().fold(0, |all, (_, bit)| all | bit)));
-        let mut nodes: Vec<(u32, u32)> = leaves.map(|(at, leaf)| (at, self.leaves.intern(leaf))).collect();
-        for level in &mut self.levels {
-            let above = nodes.chunk_by(|(one, _), (other, _)| one / BRANCHES as u32 == other / BRANCHES as u32);
-            let joined = above.map(|below| {
-                let mut branches = [0; BRANCHES];
-                below.iter().for_each(|&(at, node)| branches[at as usize % BRANCHES] = node);
-                (below[0].0 / BRANCHES as u32, level.intern(branches))
-            });
-            nodes = joined.collect();
-        }
-        nodes.first().map_or(SetId::EMPTY, |&(_, root)| SetId(root))
-    }
-
-    fn union(&mut self, a: SetId, b: SetId) -> SetId {
-        SetId(self.union_at(LEVELS, a.0, b.0))
-    }
-
-    fn union_at(&mut self, level: usize, a: u32, b: u32) -> u32 {
-        if a == b || b == 0 {
-            return a;
-        }
-        if a == 0 {
-            return b;
-        }
-        let (a, b) = (a.min(b), a.max(b));
-        let Some(below) = level.checked_sub(1) else {
-            let (left, right) = (self.leaves.nodes[a as usize], self.leaves.nodes[b as usize]);
-            return match left | right {
-                both if both == left => a,
-                both if both == right => b,
-                both => self.leaves.intern(both),
-            };
-        };
-        if let Some(both) = self.levels[below].joined(a, b) {
-            return both;
-        }
-        let (left, right) = (self.levels[below].nodes[a as usize], self.levels[below].nodes[b as usize]);
-        let both = std::array::from_fn(|i| self.union_at(below, left[i], right[i]));
-        // PERF: nearly always one contains the other.
-        let both = match both {
-            both if both == left => a,
-            both if both == right => b,
-            both => self.levels[below].intern(both),
-        };
-        self.levels[below].remember(a, b, both);
-        both
-    }
-
-    fn ids(&self, set: SetId) -> Vec<ObservationId> {
-        let mut ids = Vec::new();
-        self.collect(LEVELS, set.0, 0, &mut ids);
-        ids
-    }
-
-    fn collect(&self, level: usize, node: u32, from: u32, ids: &mut Vec<ObservationId>) {
-        let Some(below) = level.checked_sub(1) else {
-            let leaf = self.leaves.nodes[node as usize];
-            ids.extend((0..LEAF).filter(|i| leaf >> i & 1 != 0).map(|i| ObservationId(from * LEAF + i)));
-            return;
-        };
-        for (i, &branch) in self.levels[below].nodes[node as usize].iter().enumerate() {
-            if branch != 0 {
-                self.collect(below, branch, from * BRANCHES as u32 + i as u32, ids);
-            }
-        }
     }
 
     /// Writes the node at place `from` of its level.
@@ -430,29 +308,36 @@ impl Tables {
         if let Some(&written) = self.written.get(&key) {
             return written;
         }
-        let written = match level {
-            0 => self.write_leaf(node, from, nodes, fresh),
-            _ => self.write_branches(level - 1, node, from, nodes, fresh),
-        };
+        let written = self.write_below(level, node, from, nodes, fresh);
         self.written.insert(key, written);
         written
     }
 
-    fn write_branches(
+    fn write_below(
         &mut self,
-        below: usize,
+        level: usize,
         node: u32,
         from: u32,
         nodes: &mut Nodes,
         fresh: &mut Vec<Observation>,
     ) -> Result<Written, ObservationId> {
-        let branches = self.levels[below].nodes[node as usize];
-        let (mut children, mut durability) = (Vec::new(), Durability::High);
-        for (i, &branch) in branches.iter().enumerate().filter(|(_, branch)| **branch != 0) {
-            let written = self.write(below, branch, from * BRANCHES as u32 + i as u32, nodes, fresh)?;
-            children.push(written.digest);
-            durability = durability.min(written.durability);
+        let branches = self.trees.node(level, node);
+        let mut below = Vec::new();
+        match level.checked_sub(1) {
+            Some(next) => {
+                for (at, &branch) in (from * branches.len() as u32..).zip(&branches).filter(|(_, branch)| **branch != 0) {
+                    below.push(self.write(next, branch, at, nodes, fresh)?);
+                }
+            }
+            None => {
+                let words = branches.chunks_exact(2).map(|pair| u64::from(pair[1]) << u32::BITS | u64::from(pair[0]));
+                for (at, word) in (from * (LEAF / TOGETHER)..).zip(words).filter(|(_, word)| *word != 0) {
+                    below.push(self.write_together(word, at, nodes, fresh)?);
+                }
+            }
         }
+        let durability = below.iter().map(|written| written.durability).min().unwrap_or(Durability::High);
+        let children: Vec<Digest> = below.iter().map(|written| written.digest).collect();
         if let [only] = children[..] {
             return Ok(Written { digest: only, durability });
         }
@@ -462,15 +347,30 @@ impl Tables {
         Ok(Written { digest, durability })
     }
 
-    fn write_leaf(
+    /// Writes the observations of a word of bits as one node.
+    fn write_together(
         &mut self,
-        node: u32,
+        word: u64,
         from: u32,
         nodes: &mut Nodes,
         fresh: &mut Vec<Observation>,
     ) -> Result<Written, ObservationId> {
-        let leaf = self.leaves.nodes[node as usize];
-        let ids: Vec<u32> = (0..LEAF).filter(|i| leaf >> i & 1 != 0).map(|i| from * LEAF + i).collect();
+        if let Some(&written) = self.written_together.get(&(from, word)) {
+            return written;
+        }
+        let written = self.write_own(word, from, nodes, fresh);
+        self.written_together.insert((from, word), written);
+        written
+    }
+
+    fn write_own(
+        &mut self,
+        word: u64,
+        from: u32,
+        nodes: &mut Nodes,
+        fresh: &mut Vec<Observation>,
+    ) -> Result<Written, ObservationId> {
+        let ids: Vec<u32> = (0..TOGETHER).filter(|i| word >> i & 1 != 0).map(|i| from * TOGETHER + i).collect();
         let known: Vec<&Known> = ids.iter().map(|&id| &self.observations[id as usize]).collect();
         if let Some(bad) = known.iter().position(|known| !known.storable) {
             return Err(ObservationId(ids[bad]));

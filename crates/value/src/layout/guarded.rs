@@ -19,6 +19,8 @@ pub struct Guard(pub u32);
 pub trait Guards: Send + Sync {
     /// The running production looks up a name.
     fn see(&self, guard: Guard, name: Symbol);
+    /// The running production looks up several names.
+    fn see_each(&self, guard: Guard, names: &[Symbol]);
     /// The running production goes through all names.
     fn see_all(&self, guard: Guard);
     /// What two guards rest on.
@@ -61,6 +63,14 @@ impl Attrs {
         let (guard, behind) = self.guarded()?;
         guards().see(guard, name);
         Some(behind)
+    }
+
+    /// The set behind the guard, of which these names are seen.
+    // PERF: one after the other each would be an observation set of its own.
+    pub fn seen_each(self, names: &[Symbol]) -> Attrs {
+        let Some((guard, behind)) = self.guarded() else { return self };
+        guards().see_each(guard, names);
+        behind
     }
 
     /// The set behind the guard, of which all is seen.
@@ -132,11 +142,14 @@ impl List {
         self.unguarded()
     }
 
-    /// The running production sees whether a guarded list of names has this one.
-    pub fn see(self, name: Symbol) {
-        if let Some((guard, Row::Names)) = self.guard() {
-            guards().see(guard, name);
+    /// The list behind the guard, a list of names, of which is seen whether it has these.
+    pub fn seen_each(self, names: &[Symbol]) -> List {
+        match self.guard() {
+            Some((guard, Row::Names)) => guards().see_each(guard, names),
+            Some((guard, Row::Pairs)) => guards().see_all(guard),
+            None => {}
         }
+        self.unguarded()
     }
 
     /// The list with a guard. It has none yet.

@@ -3,7 +3,7 @@
 use super::super::group::{self, Given};
 use super::super::observation::Node;
 use super::super::roles::Roles;
-use super::{BRANCHES, LEAF, LEVELS, Nodes, ObservationId, SetId, Sets, Tables};
+use super::{Nodes, ObservationId, SetId, Sets, Tables};
 use firn_host::{Digest, Durability, Group, Observation, Question};
 use rustc_hash::FxHashSet;
 
@@ -18,18 +18,18 @@ impl Sets {
 
     /// Whether an observation is in a set.
     pub fn contains(&self, set: SetId, id: ObservationId) -> bool {
-        self.tables().contains(set, id)
+        self.tables().trees.contains(set, id)
     }
 
     /// The places that names were looked up in one by one for a set.
     pub fn places(&self, set: SetId) -> Vec<Observation> {
         let tables = self.tables();
-        let groups = tables.ids(set).into_iter().filter_map(|id| match tables.observations[id.0 as usize].observation.question {
+        let groups = tables.trees.ids(set).into_iter().filter_map(|id| match tables.observations[id.0 as usize].observation.question {
             Question::Member(Group::Made(group), _) => Some(SetId(group)),
             _ => None,
         });
         let groups: FxHashSet<SetId> = groups.collect();
-        let mut ids: Vec<ObservationId> = groups.into_iter().flat_map(|group| tables.ids(group)).collect();
+        let mut ids: Vec<ObservationId> = groups.into_iter().flat_map(|group| tables.trees.ids(group)).collect();
         ids.sort_unstable();
         ids.dedup();
         ids.iter().map(|id| tables.observations[id.0 as usize].observation.clone()).collect()
@@ -37,21 +37,9 @@ impl Sets {
 }
 
 impl Tables {
-    fn contains(&self, set: SetId, id: ObservationId) -> bool {
-        let mut node = set.0;
-        for level in (0..LEVELS).rev() {
-            let branch = id.0 / LEAF / (BRANCHES as u32).pow(level as u32) % BRANCHES as u32;
-            node = self.levels[level].nodes[node as usize][branch as usize];
-            if node == 0 {
-                return false;
-            }
-        }
-        self.leaves.nodes[node as usize] >> (id.0 % LEAF) & 1 != 0
-    }
-
     /// A group as it is kept.
     pub(super) fn group(&self, set: SetId, roles: &Roles) -> (Digest, Vec<u8>) {
-        let own = self.ids(set).iter().map(|id| self.observations[id.0 as usize].observation.clone()).collect();
+        let own = self.trees.ids(set).iter().map(|id| self.observations[id.0 as usize].observation.clone()).collect();
         let bytes = Node { children: Vec::new(), own }.encode(roles);
         (Node::digest(&bytes), bytes)
     }
@@ -72,7 +60,7 @@ impl Tables {
         if let Some(&written) = self.written_groups.get(&set) {
             return written;
         }
-        let ids = self.ids(set);
+        let ids = self.trees.ids(set);
         let written = match ids.iter().find(|id| !self.observations[id.0 as usize].storable) {
             Some(&bad) => Err(bad),
             None => {

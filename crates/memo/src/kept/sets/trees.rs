@@ -1,0 +1,243 @@
+//! `Trees`: sets of numbers. A set is a number itself, equal sets are one number, and joining two costs what they differ in.
+//!
+//! A set is a tree, 512 numbers to a leaf and sixteen branches to a node; equal subtrees are one, and joins are remembered. Nearly all
+//! sets are two levels of nodes above leaves; one that has larger numbers is a level taller.
+
+use super::{ObservationId, SetId};
+use hashbrown::HashTable;
+
+/// Branches of a node; words of a leaf.
+const WIDTH: usize = 16;
+/// Numbers in a leaf.
+pub(super) const LEAF: u32 = 512;
+/// Levels of nodes, the leaves among them.
+const LEVELS: usize = 4;
+/// The level that most sets are nodes of.
+const USUAL: usize = LEVELS - 2;
+/// Marks sets that are nodes of the level above.
+const TALL: u32 = 1 << 31;
+/// A set that is not tall has only smaller numbers.
+const LOW: u32 = LEAF * (WIDTH as u32).pow(USUAL as u32);
+/// So many numbers can be told apart.
+pub(super) const MOST: u32 = LOW * WIDTH as u32;
+/// Joins that are remembered at each level.
+const JOINS: usize = 1 << 16;
+
+/// The numbers of branches, 0 where there is nothing; or the bits of a leaf.
+pub(super) type Node = [u32; WIDTH];
+
+/// The nodes of one level, numbered from 1.
+struct Level {
+    nodes: Vec<Node>,
+    numbers: HashTable<u32>,
+    joins: Vec<[u32; 3]>,
+}
+
+// PERF: `==` on such arrays calls a function.
+fn equal(one: &Node, other: &Node) -> bool {
+    one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn hash(node: &Node) -> u64 {
+    let words = node.chunks_exact(2).map(|pair| u64::from(pair[0]) << 32 | u64::from(pair[1]));
+    words.fold(0, |hash: u64, word| (hash.rotate_left(23) ^ word).wrapping_mul(MIX))
+}
+
+impl Level {
+    fn new() -> Level {
+        Level { nodes: vec![[0; WIDTH]], numbers: HashTable::new(), joins: vec![[0; 3]; JOINS] }
+    }
+
+    fn intern(&mut self, node: Node) -> u32 {
+        let Level { nodes, numbers, .. } = self;
+        let found = numbers.entry(hash(&node), |&number| equal(&nodes[number as usize], &node), |&number| hash(&nodes[number as usize]));
+        *found
+            .or_insert_with(|| {
+                nodes.push(node);
+                u32::try_from(nodes.len() - 1).ok().filter(|number| number & TALL == 0).expect("fewer than 2^31 sets")
+            })
+            .get()
+    }
+
+    fn joined(&self, a: u32, b: u32) -> Option<u32> {
+        let [known_a, known_b, both] = self.joins[slot(a, b)];
+        ((known_a, known_b) == (a, b)).then_some(both)
+    }
+
+    fn remember(&mut self, a: u32, b: u32, both: u32) {
+        self.joins[slot(a, b)] = [a, b, both];
+    }
+}
+
+fn slot(a: u32, b: u32) -> usize {
+    (u64::from(a) << 32 | u64::from(b)).wrapping_mul(MIX) as usize >> 40 & (JOINS - 1)
+}
+
+pub(super) struct Trees {
+    levels: [Level; LEVELS],
+}
+
+impl Trees {
+    pub(super) fn new() -> Trees {
+        Trees { levels: std::array::from_fn(|_| Level::new()) }
+    }
+
+    /// How many different sets there are.
+    pub(super) fn len(&self) -> usize {
+        self.levels[USUAL].nodes.len() + self.levels[LEVELS - 1].nodes.len() - 1
+    }
+
+    /// The level and the number of the node that a set is.
+    pub(super) fn root(set: SetId) -> (usize, u32) {
+        if set.0 & TALL == 0 { (USUAL, set.0) } else { (LEVELS - 1, set.0 & !TALL) }
+    }
+
+    pub(super) fn node(&self, level: usize, number: u32) -> Node {
+        self.levels[level].nodes[number as usize]
+    }
+
+    pub(super) fn only(&mut self, id: ObservationId) -> SetId {
+        self.of(&[id])
+    }
+
+    /// The set of these, level by level from the leaves up.
+    pub(super) fn of(&mut self, ids: &[ObservationId]) -> SetId {
+        let mut bits: Vec<(u32, u32)> = ids.iter().map(|id| (id.0 / u32::BITS, 1 << (id.0 % u32::BITS))).collect();
+        bits.sort_unstable_by_key(|(at, _)| *at);
+        let words = bits.chunk_by(|(one, _), (other, _)| one == other);
+        let mut below: Vec<(u32, u32)> = words.map(|word| (word[0].0, word.iter().fold(0, |all, (_, bit)| all | bit))).collect();
+        for (number, level) in self.levels.iter_mut().enumerate() {
+            if number > USUAL && below.iter().all(|(at, _)| *at == 0) {
+                return SetId(below.first().map_or(0, |&(_, root)| root));
+            }
+            let nodes = below.chunk_by(|(one, _), (other, _)| one / WIDTH as u32 == other / WIDTH as u32).map(|branches| {
+                let mut node = [0; WIDTH];
+                branches.iter().for_each(|&(at, branch)| node[at as usize % WIDTH] = branch);
+                (branches[0].0 / WIDTH as u32, level.intern(node))
+            });
+            below = nodes.collect();
+        }
+        SetId(below.first().map_or(0, |&(_, root)| root | TALL))
+    }
+
+    pub(super) fn union(&mut self, a: SetId, b: SetId) -> SetId {
+        match (a, b) {
+            _ if a == b => a,
+            (SetId::EMPTY, set) | (set, SetId::EMPTY) => set,
+            _ if (a.0 | b.0) & TALL == 0 => SetId(self.union_at(USUAL, a.0, b.0)),
+            _ => {
+                let [a, b] = [a, b].map(|set| self.tall(set));
+                SetId(self.union_at(LEVELS - 1, a, b) | TALL)
+            }
+        }
+    }
+
+    /// The number that a set has, or would have, at the level of tall ones.
+    fn tall(&mut self, set: SetId) -> u32 {
+        match Trees::root(set) {
+            (USUAL, number) => {
+                let mut node = [0; WIDTH];
+                node[0] = number;
+                self.levels[LEVELS - 1].intern(node)
+            }
+            (_, number) => number,
+        }
+    }
+
+    /// The union of two different nodes, neither of them empty.
+    fn union_at(&mut self, level: usize, a: u32, b: u32) -> u32 {
+        let (a, b) = (a.min(b), a.max(b));
+        if let Some(both) = self.levels[level].joined(a, b) {
+            return both;
+        }
+        let (left, right) = (self.node(level, a), self.node(level, b));
+        let both = match level.checked_sub(1) {
+            None => std::array::from_fn(|i| left[i] | right[i]),
+            // PERF: most branches are the same, or one is empty: no call for those.
+            Some(below) => std::array::from_fn(|i| match (left[i], right[i]) {
+                (one, other) if one == other => one,
+                (one, 0) | (0, one) => one,
+                (one, other) => self.union_at(below, one, other),
+            }),
+        };
+        // PERF: nearly always one contains the other.
+        let both = match both {
+            both if equal(&both, &left) => a,
+            both if equal(&both, &right) => b,
+            both => self.levels[level].intern(both),
+        };
+        self.levels[level].remember(a, b, both);
+        both
+    }
+
+    pub(super) fn contains(&self, set: SetId, id: ObservationId) -> bool {
+        let (top, mut node) = Trees::root(set);
+        if top == USUAL && id.0 >= LOW {
+            return false;
+        }
+        for level in (1..=top).rev() {
+            node = self.node(level, node)[(id.0 / LEAF) as usize / WIDTH.pow(level as u32 - 1) % WIDTH];
+        }
+        let word = self.node(0, node)[(id.0 / u32::BITS) as usize % WIDTH];
+        word >> (id.0 % u32::BITS) & 1 != 0
+    }
+
+    pub(super) fn ids(&self, set: SetId) -> Vec<ObservationId> {
+        let mut ids = Vec::new();
+        let (level, node) = Trees::root(set);
+        self.collect(level, node, 0, &mut ids);
+        ids
+    }
+
+    fn collect(&self, level: usize, node: u32, from: u32, ids: &mut Vec<ObservationId>) {
+        for (at, &branch) in (from * WIDTH as u32..).zip(&self.node(level, node)) {
+            match level.checked_sub(1) {
+                _ if branch == 0 => {}
+                Some(below) => self.collect(below, branch, at, ids),
+                None => ids.extend((0..u32::BITS).filter(|i| branch >> i & 1 != 0).map(|i| ObservationId(at * u32::BITS + i))),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// Numbers near each other, far apart, and on both sides of where sets become tall.
+    fn numbers() -> impl Strategy<Value = BTreeSet<u32>> {
+        let number = prop_oneof![0..LEAF * 3, 0..LOW, LOW - 600..LOW + 600, 0..MOST];
+        proptest::collection::btree_set(number, 0..60)
+    }
+
+    fn ids(numbers: &BTreeSet<u32>) -> Vec<ObservationId> {
+        numbers.iter().copied().map(ObservationId).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn sets_are_the_sets_of_their_numbers(one in numbers(), other in numbers()) {
+            let mut trees = Trees::new();
+            let (a, b) = (trees.of(&ids(&one)), trees.of(&ids(&other)));
+            let all: BTreeSet<u32> = one.union(&other).copied().collect();
+            let both = trees.union(a, b);
+            prop_assert_eq!(trees.ids(both), ids(&all));
+            // Equal sets are one, however they were made.
+            prop_assert_eq!(trees.of(&ids(&all)), both);
+            prop_assert_eq!(trees.union(b, a), both);
+            prop_assert_eq!(trees.union(both, a), both);
+            let grown = one.iter().fold(b, |set, &number| {
+                let only = trees.only(ObservationId(number));
+                trees.union(set, only)
+            });
+            prop_assert_eq!(grown, both);
+            for number in one.iter().chain(&other).copied().chain([0, LOW - 1, LOW, MOST - 1]) {
+                prop_assert_eq!(trees.contains(a, ObservationId(number)), one.contains(&number), "{}", number);
+            }
+        }
+    }
+}
