@@ -77,8 +77,8 @@ pub struct Memory {
 /// Which observations name something outside all trees.
 #[derive(Default)]
 struct Inside {
-    /// Those that do not, and what is known of each.
-    known: (SetId, FxHashMap<ObservationId, bool>),
+    /// Those that do not, as far as is known.
+    known: SetId,
     /// Of groups that names were looked up in, by number.
     groups: FxHashMap<u32, bool>,
 }
@@ -479,27 +479,23 @@ impl Memory {
     fn strays(&self, observed: SetId, roles: &Roles) -> bool {
         let sets = labels::sets();
         let mut inside = lock(&self.inside);
-        let Inside { known: judged, groups } = &mut *inside;
+        let Inside { known, groups } = &mut *inside;
         // PERF: nearly all of what a question rests on others rested on before it.
-        if sets.union(judged.0, observed) == judged.0 {
+        let ids = sets.beyond(observed, *known);
+        if ids.is_empty() {
             return false;
         }
         let in_full = lock(&self.recorder.in_full);
         let strays = |path: &AbsPath| roles.place(path).0 == ROOT && !path.upwards().any(|above| in_full.contains(above));
-        let mut stray = |id: ObservationId| {
-            *judged.1.entry(id).or_insert_with(|| match sets.observation(id).question {
-                Question::Member(Group::Made(group), _) => *groups.entry(group).or_insert_with(|| {
-                    let places = sets.members(SetId::of_label(group));
-                    places.iter().any(|place| place.question.path().is_some_and(strays))
-                }),
-                question => question.path().is_some_and(strays),
-            })
-        };
-        let any = sets.ids(observed).into_iter().any(&mut stray);
-        if !any {
-            judged.0 = sets.union(judged.0, observed);
-        }
-        any
+        let (astray, inside): (Vec<ObservationId>, Vec<ObservationId>) = ids.into_iter().partition(|&id| match sets.observation(id).question {
+            Question::Member(Group::Made(group), _) => *groups.entry(group).or_insert_with(|| {
+                let places = sets.members(SetId::of_label(group));
+                places.iter().any(|place| place.question.path().is_some_and(strays))
+            }),
+            question => question.path().is_some_and(strays),
+        });
+        *known = sets.join(&inside, &[*known]);
+        !astray.is_empty()
     }
 
     /// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between,

@@ -6,7 +6,7 @@ use super::members::Members;
 use super::sets::{ObservationId, SetId};
 use firn_host::{Bound, FileType, Observation};
 use firn_source::Symbol;
-use firn_value::{Guard, Guards, Label, hear_of_guards};
+use firn_value::{Guard, Guards, hear_of_guards};
 use std::cell::Cell;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -48,40 +48,36 @@ pub fn entries(guard: Guard, names: impl Iterator<Item = (Symbol, Option<FileTyp
 /// Looked-up names that each thread remembers.
 const LOOKED_UP: usize = 1 << 14;
 
-/// A name that was looked up behind a guard in a round, its observation and the set of it alone.
-type LookedUp = (u32, u32, u32, Option<ObservationId>, Label);
+/// A name that was looked up behind a guard in a round, and its observation.
+type LookedUp = (u32, u32, u32, Option<ObservationId>);
 
 thread_local! {
-    static SEEN: [Cell<LookedUp>; LOOKED_UP] = const { [const { Cell::new((0, 0, 0, None, 0)) }; LOOKED_UP] };
+    static SEEN: [Cell<LookedUp>; LOOKED_UP] = const { [const { Cell::new((0, 0, 0, None)) }; LOOKED_UP] };
 }
 
 struct Heard;
 
-/// What is observed by looking a name up, the set of it alone, and whether it was observed in this round already.
-fn look_up(guard: Guard, name: Symbol) -> (ObservationId, Label, bool) {
+/// What is observed by looking a name up, and whether it was observed in this round already.
+fn look_up(guard: Guard, name: Symbol) -> (ObservationId, bool) {
     SEEN.with(|seen| {
         let key = (u64::from(guard.0) << 32 | u64::from(name.id())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let place = &seen[(key >> 40) as usize & (LOOKED_UP - 1)];
         let round = round();
-        let (for_guard, for_name, in_round, id, label) = place.get();
-        let (id, label, again) = match id {
-            Some(id) if (for_guard, for_name) == (guard.0, name.id()) => (id, label, in_round == round),
-            _ => {
-                let (id, alone) = with(|members| members.observe(SetId::of_label(guard.0), name, sets()));
-                (id, alone.label(), false)
-            }
+        let (for_guard, for_name, in_round, id) = place.get();
+        let (id, again) = match id {
+            Some(id) if (for_guard, for_name) == (guard.0, name.id()) => (id, in_round == round),
+            _ => (with(|members| members.observe(SetId::of_label(guard.0), name, sets())), false),
         };
-        place.set((guard.0, name.id(), round, Some(id), label));
-        (id, label, again)
+        place.set((guard.0, name.id(), round, Some(id)));
+        (id, again)
     })
 }
 
 impl Guards for Heard {
     fn see(&self, guard: Guard, name: Symbol) {
-        match (look_up(guard, name), gathers()) {
-            ((_, label, _), false) => take(label),
-            ((_, _, true), true) => {}
-            ((id, _, false), true) => note_one(id),
+        let (id, again) = look_up(guard, name);
+        if !(again && gathers()) {
+            note_one(id);
         }
     }
 

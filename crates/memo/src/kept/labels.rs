@@ -74,8 +74,9 @@ pub(super) fn note(set: SetId) {
 pub(super) fn note_one(id: ObservationId) {
     if gathers() {
         GATHERED.lock().unwrap_or_else(PoisonError::into_inner).own.push(id);
-    } else {
-        note(sets().only(id));
+    } else if !GROUND.get().is_some_and(|ground| sets().contains(ground.whole, id)) {
+        // PERF: what is observed once is not worth a set of its own.
+        Production::set_label(sets().with(SetId::of_label(Production::current().label()), id).label());
     }
 }
 

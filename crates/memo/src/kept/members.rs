@@ -33,9 +33,9 @@ pub struct Members {
     members: Vec<Member>,
     /// The tokens of bindings.
     bindings: Vec<Vec<u8>>,
-    /// By group and name: what is observed by looking it up, and the set of that alone.
+    /// By group and name: what is observed by looking it up.
     // PERF: telling what places have under a name takes hashing it.
-    observed: FxHashMap<(SetId, Symbol), (ObservationId, SetId)>,
+    observed: FxHashMap<(SetId, Symbol), ObservationId>,
 }
 
 impl Members {
@@ -63,14 +63,13 @@ impl Members {
     }
 
     /// What is observed by looking a name up among all of a group.
-    pub fn observe(&mut self, group: SetId, name: Symbol, sets: &Sets) -> (ObservationId, SetId) {
+    pub fn observe(&mut self, group: SetId, name: Symbol, sets: &Sets) -> ObservationId {
         if let Some(&known) = self.observed.get(&(group, name)) {
             return known;
         }
         let id = self.observe_anew(group, name, sets);
-        let observed = (id, sets.only(id));
-        self.observed.insert((group, name), observed);
-        observed
+        self.observed.insert((group, name), id);
+        id
     }
 
     fn observe_anew(&self, group: SetId, name: Symbol, sets: &Sets) -> ObservationId {

@@ -188,6 +188,11 @@ impl Sets {
         self.tables().trees.union(a, b)
     }
 
+    /// The set and one observation more.
+    pub fn with(&self, set: SetId, id: ObservationId) -> SetId {
+        self.tables().trees.with(set, id)
+    }
+
     /// The set less one observation.
     pub fn without(&self, set: SetId, id: ObservationId) -> SetId {
         let mut ids = self.ids(set);
@@ -199,6 +204,11 @@ impl Sets {
     /// The numbers of everything in a set, ascending.
     pub fn ids(&self, set: SetId) -> Vec<ObservationId> {
         self.tables().trees.ids(set)
+    }
+
+    /// The numbers of what is in a set and not in another, ascending.
+    pub fn beyond(&self, set: SetId, other: SetId) -> Vec<ObservationId> {
+        self.tables().trees.beyond(set, other)
     }
 
     /// Everything in a set, each once, in the order of first observation.

@@ -134,6 +134,30 @@ impl Trees {
         }
     }
 
+    /// The set and one number more.
+    pub(super) fn with(&mut self, set: SetId, id: ObservationId) -> SetId {
+        if self.contains(set, id) {
+            return set;
+        }
+        match Trees::root(set) {
+            (USUAL, node) if id.0 < LOW => SetId(self.with_at(USUAL, node, id.0)),
+            _ => {
+                let node = self.tall(set);
+                SetId(self.with_at(LEVELS - 1, node, id.0) | TALL)
+            }
+        }
+    }
+
+    fn with_at(&mut self, level: usize, node: u32, id: u32) -> u32 {
+        let mut branches = self.node(level, node);
+        let at = (id / u32::BITS) as usize / WIDTH.pow(level as u32) % WIDTH;
+        branches[at] = match level.checked_sub(1) {
+            Some(below) => self.with_at(below, branches[at], id),
+            None => branches[at] | 1 << (id % u32::BITS),
+        };
+        self.levels[level].intern(branches)
+    }
+
     /// The number that a set has, or would have, at the level of tall ones.
     fn tall(&mut self, set: SetId) -> u32 {
         match Trees::root(set) {
@@ -185,18 +209,38 @@ impl Trees {
     }
 
     pub(super) fn ids(&self, set: SetId) -> Vec<ObservationId> {
+        self.beyond(set, SetId::EMPTY)
+    }
+
+    /// What is in a set and not in another.
+    pub(super) fn beyond(&self, set: SetId, other: SetId) -> Vec<ObservationId> {
         let mut ids = Vec::new();
-        let (level, node) = Trees::root(set);
-        self.collect(level, node, 0, &mut ids);
+        match (Trees::root(set), Trees::root(other)) {
+            ((top, node), (other_top, other)) if top == other_top => self.collect(top, node, other, 0, &mut ids),
+            // What is tall begins with what may be in one that is not.
+            ((USUAL, node), (tall, other)) => self.collect(USUAL, node, self.node(tall, other)[0], 0, &mut ids),
+            ((tall, node), (_, other)) => {
+                for (at, branch) in (0..).zip(self.node(tall, node)) {
+                    self.collect(USUAL, branch, if at == 0 { other } else { 0 }, at, &mut ids);
+                }
+            }
+        }
         ids
     }
 
-    fn collect(&self, level: usize, node: u32, from: u32, ids: &mut Vec<ObservationId>) {
-        for (at, &branch) in (from * WIDTH as u32..).zip(&self.node(level, node)) {
+    fn collect(&self, level: usize, node: u32, other: u32, from: u32, ids: &mut Vec<ObservationId>) {
+        if node == other {
+            return;
+        }
+        let branches = self.node(level, node).into_iter().zip(self.node(level, other));
+        for (at, (branch, other)) in (from * WIDTH as u32..).zip(branches) {
             match level.checked_sub(1) {
                 _ if branch == 0 => {}
-                Some(below) => self.collect(below, branch, at, ids),
-                None => ids.extend((0..u32::BITS).filter(|i| branch >> i & 1 != 0).map(|i| ObservationId(at * u32::BITS + i))),
+                Some(below) => self.collect(below, branch, other, at, ids),
+                None => {
+                    let bits = branch & !other;
+                    ids.extend((0..u32::BITS).filter(|i| bits >> i & 1 != 0).map(|i| ObservationId(at * u32::BITS + i)));
+                }
             }
         }
     }
@@ -226,14 +270,13 @@ mod tests {
             let all: BTreeSet<u32> = one.union(&other).copied().collect();
             let both = trees.union(a, b);
             prop_assert_eq!(trees.ids(both), ids(&all));
+            prop_assert_eq!(trees.beyond(a, b), ids(&one.difference(&other).copied().collect()));
+            prop_assert_eq!(trees.beyond(both, b), ids(&one.difference(&other).copied().collect()));
             // Equal sets are one, however they were made.
             prop_assert_eq!(trees.of(&ids(&all)), both);
             prop_assert_eq!(trees.union(b, a), both);
             prop_assert_eq!(trees.union(both, a), both);
-            let grown = one.iter().fold(b, |set, &number| {
-                let only = trees.only(ObservationId(number));
-                trees.union(set, only)
-            });
+            let grown = one.iter().fold(b, |set, &number| trees.with(set, ObservationId(number)));
             prop_assert_eq!(grown, both);
             for number in one.iter().chain(&other).copied().chain([0, LOW - 1, LOW, MOST - 1]) {
                 prop_assert_eq!(trees.contains(a, ObservationId(number)), one.contains(&number), "{}", number);
