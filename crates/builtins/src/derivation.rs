@@ -8,6 +8,7 @@
 use crate::derivation_attrs::Draft;
 use crate::imports::output_string;
 use crate::store::{self, EvalStore, Failure, eval_error};
+use firn_eval::times::Doing;
 use firn_eval::{
     Builtin, Error, ErrorKind, Machine, Result, Stats, color_bytes, colored, context_elements, context_of, show_location,
     store_error,
@@ -63,7 +64,7 @@ fn instantiate(machine: &Machine, name: &[u8], set: Attrs) -> Result<Value> {
     add_inputs(machine, &store, &mut draft.drv, context)?;
     check_required(&draft)?;
     Stats::bump(&machine.stats.derivations);
-    Stats::time(&machine.stats.derivation_time, || {
+    Stats::time(&machine.stats.derivation_time, Doing::Derivations, || {
         draft.set_outputs()?;
         write(machine, &store, &mut draft.drv)
     })

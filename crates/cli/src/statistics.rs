@@ -5,6 +5,7 @@ use crate::log::Log;
 use crate::memory::{Memory, Outcome};
 use crate::profile;
 use crate::session::{Session, counts_calls};
+use firn_eval::times::Doing;
 use firn_eval::{CallTree, Callee, Grain, Machine};
 use firn_host::Host;
 use firn_text::json::Tree;
@@ -90,6 +91,10 @@ fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<
         ("time", object(vec![("cpu", Tree::Float(cpu))])),
         ("firn", object(vec![("derivations", number("derivations")), ("parsed", number("parsed")), ("time", phases)])),
     ];
+    if let Some(spent) = firn_eval::times::spent() {
+        let part = |(nanoseconds, stretches): (u64, u64)| Tree::List(vec![Tree::Int(nanoseconds as i64), Tree::Int(stretches as i64)]);
+        members.push(("timeByKind", object(Doing::ALL.iter().zip(spent).map(|((_, name), spent)| (*name, part(spent))).collect())));
+    }
     let on_disk = memory.map(|memory| ("disk", disk(&memory.outcome())));
     let remotes = memory.and_then(Memory::shared).map(|counts| ("shared", shared(&counts)));
     let memo: Vec<(&str, Tree)> =

@@ -7,6 +7,7 @@
 
 use crate::frame::{FEW_SLOTS, Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::{Machine, Stats};
+use crate::times::{Doing, doing};
 use firn_ir::{Call, Pattern, Plan};
 use firn_source::Pos;
 use firn_value::{Attrs, Closure, Error, ErrorKind, Expr, Function, Lambda, PartialApp, Primop, Result, Slot, Thunk, Value};
@@ -407,7 +408,7 @@ impl Machine {
         let result = if self.is_stack_low() {
             self.carefully(crate::Callee::Primop(primop), pos, || run(self, Pos::NONE, args))
         } else {
-            run(self, Pos::NONE, args)
+            doing(|| Doing::Builtins, || run(self, Pos::NONE, args))
         };
         self.shallower(depth);
         result.map_err(|error| if primop.trace { while_calling_builtin(error, primop, pos) } else { error })
@@ -577,7 +578,7 @@ impl Machine {
         if let Some(Function::Closure(closure)) = function.as_function()
             && closure.lambda().arity() == args.len()
         {
-            return self.call_closure(closure, &[], args, pos);
+            return doing(|| Doing::Call, || self.call_closure(closure, &[], args, pos));
         }
         self.call_any(function, args, pos)
     }

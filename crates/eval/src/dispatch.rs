@@ -5,6 +5,7 @@
 
 use crate::Machine;
 use crate::frame::Frame;
+use crate::times::{Doing, doing};
 use firn_ir::{Binary, BinaryOp};
 use firn_source::Pos;
 use firn_value::{Expr, Result, Value};
@@ -84,7 +85,7 @@ impl Machine {
     /// Evaluates code that is unlikely to be an atom, or for who has nothing left to do: then it is a jump.
     #[inline(always)]
     pub(crate) fn eval_node(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {
-        WAYS[expr.kind()](self, expr, frame)
+        doing(|| Doing::of(expr), || WAYS[expr.kind()](self, expr, frame))
     }
 
     fn eval_constant(&self, expr: &'static Expr, _: Frame<'_>) -> Result<Value> {

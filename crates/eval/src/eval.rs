@@ -1,6 +1,7 @@
 //! `eval` and `delay`: code in strict and in delayed position.
 
 use crate::frame::{FEW_SLOTS, Frame, MOST_SLOTS, heap_slots, stack_slots};
+use crate::times::Doing;
 use crate::{Machine, Stats};
 use firn_ir::{Assert, Binary, BinaryOp, Binding, Dynamic, Lazy, Suspend, With};
 use firn_source::Pos;
@@ -73,7 +74,7 @@ impl Machine {
     #[cold]
     #[inline(never)]
     pub(crate) fn eval_lazy(&self, node: &'static Lazy<Value>, frame: Frame<'_>) -> Result<Value> {
-        let body = if node.is_lowered() { node.body() } else { Stats::time(&self.stats.lower_time, || node.body()) };
+        let body = if node.is_lowered() { node.body() } else { Stats::time(&self.stats.lower_time, Doing::Lower, || node.body()) };
         self.run(body, frame.captures(body))
     }
 

@@ -2,6 +2,7 @@
 
 use crate::frame::{Frame, MOST_SLOTS, heap_slots, stack_slots};
 use crate::cycle::Cycle;
+use crate::times::{Doing, doing};
 use crate::{Machine, Manner, Stats};
 use firn_memo::kept::labels;
 use firn_source::Pos;
@@ -32,13 +33,15 @@ impl Machine {
 
     #[inline(never)]
     pub(crate) fn force_thunk(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        if self.plain {
-            return self.force_plain(thunk, pos);
-        }
-        match taken(thunk) {
-            Some(value) => Ok(value),
-            None => self.force_here(thunk, pos),
-        }
+        doing(|| Doing::Force, || {
+            if self.plain {
+                return self.force_plain(thunk, pos);
+            }
+            match taken(thunk) {
+                Some(value) => Ok(value),
+                None => self.force_here(thunk, pos),
+            }
+        })
     }
 
     // PERF: without memory and threads nothing but the value is kept of a production.

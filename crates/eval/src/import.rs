@@ -2,6 +2,7 @@
 
 use crate::frame::{Frame, heap_slots};
 use crate::machine::Imported;
+use crate::times::{Doing, doing};
 use crate::{Machine, Stats};
 use firn_host::{AbsPath, FileContent, Follow};
 use firn_ir::Program;
@@ -67,7 +68,7 @@ impl Machine {
             labels::take(*label);
             return AbsPath::new(known).map_err(|e| self.host_error(e));
         }
-        let (resolved, label) = labels::within(|| self.host().resolve_expr_path(path));
+        let (resolved, label) = labels::within(|| doing(|| Doing::Input, || self.host().resolve_expr_path(path)));
         let resolved = resolved.map_err(|e| self.host_error(e))?;
         let mut all = self.shared.resolved.lock().unwrap_or_else(|e| e.into_inner());
         all.insert(path.as_bytes().to_vec(), (resolved.as_bytes().into(), label));
@@ -122,7 +123,7 @@ impl Machine {
     /// As [`Machine::load`]; the large set of the file, if it has one, is seen name by name.
     fn load_bindings(&self, path: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
         let real = self.real(path)?;
-        let (content, bindings) = self.host().read_bindings(&real).map_err(|e| self.host_error(e))?;
+        let (content, bindings) = doing(|| Doing::Input, || self.host().read_bindings(&real)).map_err(|e| self.host_error(e))?;
         let (file, base) = self.register(path, real, content);
         let Some(bindings) = bindings else { return self.compile(file, &base, scope) };
         Stats::bump(&self.stats.parsed);
@@ -150,7 +151,7 @@ impl Machine {
     /// The bytes that a path means, and where they lie.
     fn read_source(&self, path: &AbsPath) -> Result<(AbsPath, FileContent)> {
         let real = self.real(path)?;
-        let content = self.host().read_code(&real).map_err(|e| self.host_error(e))?;
+        let content = doing(|| Doing::Input, || self.host().read_code(&real)).map_err(|e| self.host_error(e))?;
         Ok((real, content))
     }
 
@@ -189,7 +190,7 @@ impl Machine {
     /// Lowers a tree whose variables may be those of `scope`.
     pub fn lowered(&self, ast: firn_syntax::Ast, scope: &[Symbol]) -> Result<&'static Program<Value>> {
         let ast = Arc::new(ast.compact());
-        let program = Stats::time(&self.stats.lower_time, || firn_ir::lower(&ast, scope, &*self.shared, &mut Constants))
+        let program = Stats::time(&self.stats.lower_time, Doing::Lower, || firn_ir::lower(&ast, scope, &*self.shared, &mut Constants))
             .map_err(|e| Error::new(ErrorKind::UndefinedVar, e.message).at(e.pos));
         // Otherwise code that is not made yet has it.
         if let Some(ast) = Arc::into_inner(ast) {
@@ -204,7 +205,7 @@ impl Machine {
         let text = file.text();
         let text = text.as_ref().map_or(&[][..], |text| &text[..]);
         let parse = || self.at_home(text, |home| firn_syntax::parse(file, base.as_bytes(), home, syntax));
-        let ast = Stats::time(&self.stats.parse_time, parse);
+        let ast = Stats::time(&self.stats.parse_time, Doing::Parse, parse);
         let ast = ast.map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))?;
         self.note_places(&ast, base, text);
         self.warn_of(&ast)?;

@@ -37,6 +37,7 @@ mod shadow;
 mod stack;
 mod stats;
 mod store_path;
+pub mod times;
 mod transport;
 
 pub use ahead::{Ahead, Walk};

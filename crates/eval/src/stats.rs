@@ -1,5 +1,6 @@
 //! Counters of what the machine did, for `NIX_SHOW_STATS` and the benchmarks.
 
+use crate::times::{Doing, doing};
 use std::cell::Cell;
 
 macro_rules! stats {
@@ -57,9 +58,9 @@ stats! {
 
 impl Stats {
     /// Does something and adds the nanoseconds it took. For work that is long beside a look at the clock.
-    pub fn time<T>(counter: &Cell<u64>, work: impl FnOnce() -> T) -> T {
+    pub fn time<T>(counter: &Cell<u64>, what: Doing, work: impl FnOnce() -> T) -> T {
         let start = std::time::Instant::now();
-        let result = work();
+        let result = doing(|| what, work);
         counter.set(counter.get() + start.elapsed().as_nanos() as u64);
         result
     }
