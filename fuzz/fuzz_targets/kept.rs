@@ -4,7 +4,7 @@
 #![no_main]
 
 use firn_host::AbsPath;
-use firn_memo::kept::observation::Node;
+use firn_memo::kept::observation::{Decoded, Node};
 use firn_memo::kept::{Record, Roles, plain};
 use libfuzzer_sys::fuzz_target;
 
@@ -19,10 +19,11 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(record) = Record::decode(bytes) {
         assert_eq!(record.encode(), bytes);
     }
-    if let Ok((children, own)) = Node::decode(bytes, &roles) {
+    if let Ok(Decoded { children, own, texts }) = Node::decode_all(bytes, &roles) {
         assert!(Node::named(bytes).is_ok_and(|named| named.starts_with(&children)));
         if let Some(own) = own.into_iter().collect::<Option<Vec<_>>>() {
-            let written = Node { children, own }.encode(&roles);
+            let texts = texts.into_iter().map(|(path, (text, _))| (path, text)).collect();
+            let written = Node { children, own, texts }.encode(&roles);
             assert!(Node::decode(&written, &roles).is_ok());
         }
     }

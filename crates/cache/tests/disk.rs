@@ -26,9 +26,9 @@ fn answer(number: u64, version: u64) -> Answer {
     let roles = Roles::new();
     let file = |n: u64| Question::File(path(&format!("/src/{n}")));
     let observation = |n: u64| Observation::new(file(n), Digest([n as u8; 32]), Durability::Medium);
-    let shared = Node { children: vec![], own: (0..20).map(observation).collect() }.encode(&roles);
+    let shared = Node { own: (0..20).map(observation).collect(), ..Node::default() }.encode(&roles);
     let below = Node::digest(&shared);
-    let own = Node { children: vec![below], own: vec![observation(100 + number), observation(1000 + version)] }.encode(&roles);
+    let own = Node { children: vec![below], own: vec![observation(100 + number), observation(1000 + version)], ..Node::default() }.encode(&roles);
     let root = Node::digest(&own);
     let record = Record {
         question: question(number),

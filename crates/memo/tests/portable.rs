@@ -1,11 +1,12 @@
 //! What leaves the process comes back as it was, has one encoding, and hostile bytes are refused in bounded time.
 
-use firn_host::{AbsPath, Digest, DocumentFormat, Durability, Follow, Group, MemoryHost, MemoryWorld, Observation, Question, SearchEntry, SearchPath};
+use firn_host::{AbsPath, Digest, DocumentFormat, Durability, Follow, Group, MemoryHost, MemoryWorld, Observation, Question, SearchEntry, SearchPath, Stamp};
 use firn_memo::kept::observation::Node;
-use firn_memo::kept::{NotStorable, ObservationId, Roles, SetId, Sets, plain};
+use firn_memo::kept::{Judged, NotStorable, ObservationId, Roles, SetId, Sets, Verifier, Witness, plain};
 use firn_source::{Pos, Symbol};
 use firn_value::{AttrsBuilder, Context, ListBuilder, Thunk, Value};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 fn path(text: &str) -> AbsPath {
     AbsPath::new(text.as_bytes()).unwrap()
@@ -145,6 +146,7 @@ fn observations(tree: &str) -> Vec<Observation> {
         Question::StorePath(b"/nix/store/x"[..].into()),
         Question::Location(b"entry"[..].into()),
         Question::Outline(at("/pkgs/all.nix")),
+        Question::Code(at("/pkgs/code.nix")),
         Question::Member(Group::Kept(Digest([5; 32])), b"hello"[..].into()),
         Question::Key(at("/flake.lock"), DocumentFormat::Json, names()),
     ];
@@ -155,10 +157,17 @@ fn observations(tree: &str) -> Vec<Observation> {
 #[test]
 fn observations_come_back_and_name_no_checkout() {
     let (here, there) = (roles("/home/a/src"), roles("/b"));
-    let node = Node { children: vec![Digest([9; 32]), Digest([1; 32])], own: observations("/home/a/src") };
+    // Of the file whose code is observed, the bytes that it was read from.
+    let texts = |base: &str| {
+        let code = observations(base).into_iter().find(|seen| matches!(seen.question, Question::Code(_))).unwrap();
+        let path = code.question.path().unwrap().clone();
+        (BTreeMap::from([(path.clone(), Digest([77; 32]))]), vec![(path, (Digest([77; 32]), code.digest))])
+    };
+    let node = Node { children: vec![Digest([9; 32]), Digest([1; 32])], own: observations("/home/a/src"), texts: texts("/home/a/src").0 };
     let bytes = node.encode(&here);
     assert!(!bytes.windows(6).any(|window| window == b"/home/"));
-    assert_eq!(bytes, Node { own: observations("/b").into_iter().rev().collect(), ..node.clone() }.encode(&there));
+    assert_eq!(bytes, Node { own: observations("/b").into_iter().rev().collect(), texts: texts("/b").0, ..node.clone() }.encode(&there));
+    assert_eq!(Node::decode_all(&bytes, &there).unwrap().texts, texts("/b").1);
     let (children, own) = Node::decode(&bytes, &there).unwrap();
     assert_eq!(children, [Digest([1; 32]), Digest([9; 32])]);
     assert_eq!(Node::named(&bytes).unwrap(), [children, vec![Digest([5; 32])]].concat());
@@ -253,4 +262,47 @@ fn what_follows_from_a_file_that_was_read_is_left_out() {
         sets.encode(sets.join(&ids, &[]), &roles("/s")).unwrap().fresh.len()
     };
     assert_eq!((count(true), count(false)), (1, 3));
+}
+
+/// Nodes, and nothing that vouches for anything.
+struct Only(BTreeMap<Digest, Vec<u8>>);
+
+impl Witness for Only {
+    fn node(&self, digest: &Digest) -> Option<Vec<u8>> {
+        self.0.get(digest).cloned()
+    }
+    fn vouched(&self, _: &Question, _: &Stamp) -> Option<Digest> {
+        None
+    }
+    fn vouch(&self, _: &Question, _: &Stamp, _: Digest) {}
+    fn store_object(&self, _: &[u8]) -> Option<Digest> {
+        None
+    }
+}
+
+#[test]
+fn code_that_is_known_by_its_bytes_is_not_read_and_other_bytes_are() {
+    let ask = |text: &str, question: fn(AbsPath) -> Question| {
+        let world = MemoryWorld::new();
+        world.write("/s/x", text);
+        question(path("/s/x")).ask(&MemoryHost::new(world)).unwrap()
+    };
+    let holds = |now: &str, code: Digest, text: Digest| {
+        let world = MemoryWorld::new();
+        world.write("/s/x", now);
+        let host = MemoryHost::new(world);
+        let own = vec![Observation::new(Question::Code(path("/s/x")), code, Durability::Medium)];
+        let bytes = Node { own, texts: BTreeMap::from([(path("/s/x"), text)]), ..Node::default() }.encode(&roles("/s"));
+        let (root, roles, judged) = (Node::digest(&bytes), roles("/s"), Judged::default());
+        Verifier::new(&host, &Only(BTreeMap::from([(root, bytes)])), &roles, &judged).holds(root)
+    };
+    let (code, text) = (ask("[ 1 ]", Question::Code), ask("[ 1 ]", Question::File));
+    assert!(holds("[ 1 ]", code, text));
+    // Other bytes: the code decides.
+    assert!(holds("[ 1 ] # one", code, text));
+    assert!(!holds("[ 2 ]", code, text));
+    // The same bytes: what was found in them is taken, whatever it is. Whoever wrote the node is believed that far, and not for others.
+    let made_up = Digest([7; 32]);
+    assert!(holds("[ 1 ]", made_up, text));
+    assert!(!holds("[ 1 ] # one", made_up, text));
 }

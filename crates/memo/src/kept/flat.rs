@@ -6,12 +6,12 @@
 //! edit changes the one node that its file lies in (spec M5, L3.2).
 
 use super::cbor::{Item, Malformed, Reader};
-use super::observation::Node;
+use super::observation::{Decoded, Node};
 use super::roles::{ROOT, Roles};
 use super::sets::Nodes;
 use firn_host::{AbsPath, Digest, Observation, Question};
 use rustc_hash::FxHashSet;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A node ends, on average, after this many observations. A power of two.
 const USUAL: u32 = 1024;
@@ -44,8 +44,14 @@ impl Flat {
         }
         let roles = stand_ins(&graph)?;
         let mut members: Vec<(Placed, Observation)> = Vec::new();
+        let mut known: BTreeMap<(AbsPath, Digest), Digest> = BTreeMap::new();
         for bytes in &graph {
-            for observation in Node::decode(bytes, &roles).ok()?.1 {
+            let Decoded { own, texts, .. } = Node::decode_all(bytes, &roles).ok()?;
+            for (path, (text, code)) in texts {
+                // Of several texts of the same code any will do, and everybody takes the same.
+                known.entry((path, code)).and_modify(|least| *least = text.min(*least)).or_insert(text);
+            }
+            for observation in own {
                 let observation = observation?;
                 // What is under a name among places travels as the whole of these places.
                 if matches!(observation.question, Question::Member(..)) {
@@ -62,7 +68,12 @@ impl Flat {
         for (index, (placed, observation)) in members.into_iter().enumerate() {
             own.push(observation);
             if placed.ends() || own.len() >= MOST || index == last {
-                let bytes = Node { children: Vec::new(), own: std::mem::take(&mut own) }.encode(&roles);
+                let own = std::mem::take(&mut own);
+                let texts = own.iter().filter_map(|seen: &Observation| {
+                    let path = seen.question.path()?;
+                    matches!(seen.question, Question::Code(_)).then_some((path.clone(), *known.get(&(path.clone(), seen.digest))?))
+                });
+                let bytes = Node { texts: texts.collect(), own, ..Node::default() }.encode(&roles);
                 nodes.push((Node::digest(&bytes), bytes));
             }
         }
@@ -75,7 +86,7 @@ impl Flat {
 
     /// The root above these nodes and its bytes: it need not travel.
     pub fn root(nodes: &[Digest]) -> (Digest, Vec<u8>) {
-        let bytes = Node { children: nodes.to_vec(), own: Vec::new() }.encode(&Roles::new());
+        let bytes = Node { children: nodes.to_vec(), ..Node::default() }.encode(&Roles::new());
         (Node::digest(&bytes), bytes)
     }
 }
@@ -95,7 +106,7 @@ impl Placed {
         let place = observation.question.path().map(|path| roles.place(path));
         let (role, rest) = place.map_or((String::new(), Vec::new()), |(role, rest)| (role.to_owned(), rest.to_vec()));
         let asked = Observation { digest: Digest([0; 32]), ..observation.clone() };
-        let question = Node { children: Vec::new(), own: vec![asked] }.encode(roles);
+        let question = Node { own: vec![asked], ..Node::default() }.encode(roles);
         Placed { role, rest, question, answer: observation.digest }
     }
 
@@ -138,7 +149,7 @@ mod tests {
     use super::*;
     use crate::kept::roles::{ENTRY, STORE};
     use firn_host::{Durability, Question};
-    use std::collections::BTreeMap;
+
 
     fn roles(entry: &str) -> Roles {
         let mut roles = Roles::new();
@@ -158,7 +169,7 @@ mod tests {
         let mut last = None;
         for part in orders {
             let own = part.iter().map(|&number| file(base, number, answer(number))).collect();
-            let bytes = Node { children: last.into_iter().collect(), own }.encode(&roles(base));
+            let bytes = Node { children: last.into_iter().collect(), own, ..Node::default() }.encode(&roles(base));
             last = Some(Node::digest(&bytes));
             nodes.insert(Node::digest(&bytes), bytes);
         }
@@ -201,7 +212,7 @@ mod tests {
             Observation::new(Question::File(path), Digest([0; 32]), Durability::Medium),
             file("/a", 1, 1),
         ];
-        let bytes = Node { children: vec![], own }.encode(&roles("/a"));
+        let bytes = Node { own, ..Node::default() }.encode(&roles("/a"));
         assert_eq!(Flat::new(Node::digest(&bytes), &|_| Some(bytes.clone())), None);
     }
 }

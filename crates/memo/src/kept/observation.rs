@@ -6,6 +6,9 @@
 //! observation  = [ kind, durability, digest, argument … ]                          ascending by encoding
 //! ```
 //!
+//! Code comes with the digest of the bytes that it was read from, where that is known: a machine that has these bytes need not read the
+//! code to know that it is the same.
+//!
 //! What names are looked at among (`Question::Member`) is a group: a node of its own, which need not hold.
 //!
 //! Paths are written by role ([`Roles`]): the same observations in two checkouts are the same bytes. The digest of a
@@ -26,6 +29,19 @@ pub struct Node {
     pub children: Vec<Digest>,
     /// What was observed here.
     pub own: Vec<Observation>,
+    /// Of files whose code was observed here, the digest of the bytes that it was read from, where that is known: whoever finds these
+    /// bytes need not read code to know that it is the same. No part of what must hold.
+    pub texts: BTreeMap<AbsPath, Digest>,
+}
+
+/// What a node says, as this run sees it.
+pub struct Decoded {
+    /// Digests of the nodes below.
+    pub children: Vec<Digest>,
+    /// What was observed; none in place of what is about a tree that this run does not have.
+    pub own: Vec<Option<Observation>>,
+    /// As [`Node::texts`], each with the digest of the code.
+    pub texts: Vec<(AbsPath, (Digest, Digest))>,
 }
 
 /// No path is longer.
@@ -103,7 +119,7 @@ impl Node {
         for group in &paths.groups {
             writer.bytes(&group.0);
         }
-        let mut own: Vec<Vec<u8>> = self.own.iter().map(|observation| encode(observation, &paths)).collect();
+        let mut own: Vec<Vec<u8>> = self.own.iter().map(|observation| encode(observation, &paths, &self.texts)).collect();
         own.sort_unstable();
         own.dedup();
         writer.array(own.len());
@@ -123,6 +139,12 @@ impl Node {
     /// Reads a node back, its paths where this run has them. None in place of an observation about a tree that this
     /// run does not have.
     pub fn decode(bytes: &[u8], roles: &Roles) -> Result<(Vec<Digest>, Vec<Option<Observation>>), Malformed> {
+        let Decoded { children, own, .. } = Node::decode_all(bytes, roles)?;
+        Ok((children, own))
+    }
+
+    /// As [`Node::decode`], with what need not hold.
+    pub fn decode_all(bytes: &[u8], roles: &Roles) -> Result<Decoded, Malformed> {
         let mut reader = Reader::new(bytes);
         reader.tuple(5)?;
         let names = (0..reader.array()?).map(|_| reader.text()).collect::<Result<Vec<&str>, _>>()?;
@@ -130,12 +152,12 @@ impl Node {
         let children = (0..reader.array()?).map(|_| reader.fixed().map(Digest)).collect::<Result<Vec<_>, _>>()?;
         let groups = (0..reader.array()?).map(|_| reader.fixed().map(Digest)).collect::<Result<Vec<_>, _>>()?;
         let count = reader.array()?;
-        let mut own = Vec::with_capacity(count);
+        let (mut own, mut texts) = (Vec::with_capacity(count), Vec::new());
         for _ in 0..count {
-            own.push(decode(&mut reader, &paths, &groups, roles)?);
+            own.push(decode(&mut reader, &paths, &groups, roles, &mut texts)?);
         }
         reader.end()?;
-        Ok((children, own))
+        Ok(Decoded { children, own, texts })
     }
 
     /// The digests of the nodes that it names, below it or as groups, without reading the rest.
@@ -185,7 +207,7 @@ fn read_paths(reader: &mut Reader<'_>, names: &[&str], roles: &Roles) -> Result<
     Ok(paths)
 }
 
-fn encode(observation: &Observation, paths: &Paths<'_>) -> Vec<u8> {
+fn encode(observation: &Observation, paths: &Paths<'_>, texts: &BTreeMap<AbsPath, Digest>) -> Vec<u8> {
     let Observation { question, digest, durability } = observation;
     let mut writer = Writer::new();
     let (kind, arguments) = match question {
@@ -211,6 +233,7 @@ fn encode(observation: &Observation, paths: &Paths<'_>) -> Vec<u8> {
         Question::Location(_) => (19, 1),
         Question::Outline(_) => (20, 1),
         Question::Key(..) => (21, 3),
+        Question::Code(path) if texts.contains_key(path) => (24, 2),
         Question::Code(_) => (22, 1),
         Question::Member(..) => (23, 2),
     };
@@ -242,6 +265,10 @@ fn encode(observation: &Observation, paths: &Paths<'_>) -> Vec<u8> {
         }
     }
     match question {
+        Question::Code(path) => match texts.get(path) {
+            Some(text) => writer.bytes(&text.0),
+            None => &mut writer,
+        },
         Question::DirectoryEntry(_, name) => writer.bytes(name),
         Question::Resolve(_, follow) => writer.bool(*follow == Follow::Full),
         Question::Exists(_, must_be_dir) => writer.bool(*must_be_dir),
@@ -284,13 +311,14 @@ fn decode(
     paths: &[Option<AbsPath>],
     groups: &[Digest],
     roles: &Roles,
+    texts: &mut Vec<(AbsPath, (Digest, Digest))>,
 ) -> Result<Option<Observation>, Malformed> {
     let len = reader.array()?;
     let kind = reader.unsigned()?;
     let durability = Durability::from_number(reader.unsigned()?).ok_or(Malformed::Unexpected)?;
     let digest = Digest(reader.fixed()?);
     let path = match kind {
-        0..=8 | 20..=22 => match paths.get(reader.index()?).ok_or(Malformed::Unexpected)? {
+        0..=8 | 20..=22 | 24 => match paths.get(reader.index()?).ok_or(Malformed::Unexpected)? {
             Some(path) => Some(path.clone()),
             None => {
                 skip(reader, len.checked_sub(4).ok_or(Malformed::Unexpected)?)?;
@@ -300,6 +328,10 @@ fn decode(
         _ => None,
     };
     let question = match (path, kind) {
+        (Some(path), 24) => {
+            texts.push((path.clone(), (Digest(reader.fixed()?), digest)));
+            Some(Question::Code(path))
+        }
         (Some(path), kind) => Some(about_path(reader, kind, path)?),
         (None, 10) => search_path(reader, roles)?,
         (None, 23) => {
@@ -311,7 +343,7 @@ fn decode(
     let expected = match kind {
         11..=14 => 3,
         0 | 1 | 3..=5 | 7 | 9 | 15..=17 | 19 | 20 | 22 => 4,
-        2 | 6 | 8 | 18 | 23 => 5,
+        2 | 6 | 8 | 18 | 23 | 24 => 5,
         _ => 6,
     };
     if len != expected {

@@ -14,7 +14,7 @@ use firn_host::{Digest, Durability};
 use std::sync::LazyLock;
 
 /// The version of everything that is stored. Another one is a miss.
-pub const FORMAT: u8 = 2;
+pub const FORMAT: u8 = 3;
 
 const CHECKSUM: usize = 16;
 

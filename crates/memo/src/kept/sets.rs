@@ -351,7 +351,7 @@ impl Tables {
         if let [only] = children[..] {
             return Ok(Written { digest: only, durability });
         }
-        let bytes = Node { children, own: Vec::new() }.encode(&self.written_for);
+        let bytes = Node { children, ..Node::default() }.encode(&self.written_for);
         let digest = Node::digest(&bytes);
         nodes.push((digest, bytes));
         Ok(Written { digest, durability })
@@ -400,9 +400,15 @@ impl Tables {
                 _ => seen,
             });
         }
+        let texts = ids.iter().filter_map(|&id| {
+            let (code, text) = (&self.observations[id as usize].observation, self.texts.get(&ObservationId(id))?);
+            let Question::Code(path) = &code.question else { return None };
+            Some((path.clone(), self.observations[text.0 as usize].observation.digest))
+        });
+        let texts = texts.collect();
         let own = kept;
         fresh.extend(own.iter().cloned());
-        let bytes = Node { children: Vec::new(), own }.encode(&self.written_for);
+        let bytes = Node { own, texts, ..Node::default() }.encode(&self.written_for);
         let digest = Node::digest(&bytes);
         nodes.push((digest, bytes));
         Ok(Written { digest, durability })

@@ -16,7 +16,7 @@ mod members;
 pub use changes::{Change, Ground};
 
 use super::document::digest_key;
-use super::observation::Node;
+use super::observation::{Decoded, Node};
 use super::roles::Roles;
 use super::sets::is_storable;
 use firn_host::{AbsPath, Digest, Durability, Group, Host, Observation, Question, Stamp};
@@ -64,6 +64,8 @@ pub struct Judged {
     groups: RefCell<FxHashMap<Digest, Option<Arc<members::Names>>>>,
     counts: Cell<Counts>,
     failed: RefCell<Option<Question>>,
+    /// Of files, the digests of bytes and of the code that is in them, as nodes say.
+    texts: RefCell<FxHashMap<AbsPath, (Digest, Digest)>>,
 }
 
 impl Judged {
@@ -147,7 +149,8 @@ impl<'a> Verifier<'a> {
     /// The nodes below, if what was observed in the node itself is still so.
     fn own_hold(&self, bytes: &[u8]) -> Option<Vec<Digest>> {
         self.count(|counts| counts.nodes += 1);
-        let (children, own) = Node::decode(bytes, self.roles).ok()?;
+        let Decoded { children, own, texts } = Node::decode_all(bytes, self.roles).ok()?;
+        self.judged.texts.borrow_mut().extend(texts);
         let own = own.into_iter().collect::<Option<Vec<Observation>>>()?;
         self.all_hold(own).then_some(children)
     }
@@ -213,7 +216,7 @@ impl<'a> Verifier<'a> {
                     self.count(|counts| counts.vouched += 1);
                     return Some(digest);
                 }
-                let digest = question.ask(self.host);
+                let digest = question.ask_knowing(self.host, self.known(question));
                 self.was_read(question, stamp.as_ref(), digest);
                 digest
             }
@@ -232,6 +235,13 @@ impl<'a> Verifier<'a> {
             Question::Time | Question::Tree(_) | Question::Output(..) | Question::System | Question::Setting(_) => None,
             other => other.ask(self.host),
         }
+    }
+
+    /// Of code, the bytes that it was found in elsewhere.
+    // PERF: hashing a file costs a third of reading its code.
+    fn known(&self, question: &Question) -> Option<(Digest, Digest)> {
+        let Question::Code(path) = question else { return None };
+        self.judged.texts.borrow().get(path).copied()
     }
 
     fn count(&self, add: impl FnOnce(&mut Counts)) {

@@ -40,7 +40,7 @@ impl Tables {
     /// A group as it is kept.
     pub(super) fn group(&self, set: SetId, roles: &Roles) -> (Digest, Vec<u8>) {
         let own = self.trees.ids(set).iter().map(|id| self.observations[id.0 as usize].observation.clone()).collect();
-        let bytes = Node { children: Vec::new(), own }.encode(roles);
+        let bytes = Node { own, ..Node::default() }.encode(roles);
         (Node::digest(&bytes), bytes)
     }
 
