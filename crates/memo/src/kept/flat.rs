@@ -60,6 +60,9 @@ impl Flat {
                 members.push((Placed::of(&observation, &roles), observation));
             }
         }
+        // What stands around the bindings of a file is in its code.
+        let whole: BTreeSet<AbsPath> = members.iter().filter_map(|(_, seen)| code_of(seen)).cloned().collect();
+        members.retain(|(_, seen)| !matches!(&seen.question, Question::Outline(path) if whole.contains(path)));
         members.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         members.dedup_by(|(a, _), (b, _)| a == b);
         let mut nodes = Vec::new();
@@ -69,9 +72,9 @@ impl Flat {
             own.push(observation);
             if placed.ends() || own.len() >= MOST || index == last {
                 let own = std::mem::take(&mut own);
-                let texts = own.iter().filter_map(|seen: &Observation| {
-                    let path = seen.question.path()?;
-                    matches!(seen.question, Question::Code(_)).then_some((path.clone(), *known.get(&(path.clone(), seen.digest))?))
+                let texts = own.iter().filter_map(|seen| {
+                    let path = code_of(seen)?.clone();
+                    Some((path.clone(), *known.get(&(path, seen.digest))?))
                 });
                 let bytes = Node { texts: texts.collect(), own, ..Node::default() }.encode(&roles);
                 nodes.push((Node::digest(&bytes), bytes));
@@ -89,6 +92,11 @@ impl Flat {
         let bytes = Node { children: nodes.to_vec(), ..Node::default() }.encode(&Roles::new());
         (Node::digest(&bytes), bytes)
     }
+}
+
+/// The file whose code is observed.
+fn code_of(seen: &Observation) -> Option<&AbsPath> {
+    if let Question::Code(path) = &seen.question { Some(path) } else { None }
 }
 
 /// What orders observations: where, then what.
@@ -199,6 +207,22 @@ mod tests {
         let after = flat(&chain("/a", &[all], |number| if number == 4321 { 2 } else { 1 }));
         let changed = after.nodes.iter().filter(|node| !before.nodes.contains(node)).count();
         assert_eq!((changed, before.nodes.len()), (1, after.nodes.len()));
+    }
+
+    #[test]
+    fn code_travels_with_its_bytes_and_for_what_stands_around_its_bindings() {
+        let at = |name: &str| AbsPath::new(format!("/a/{name}").as_bytes()).unwrap();
+        let seen = |question, answer: u8| Observation::new(question, Digest([answer; 32]), Durability::Medium);
+        let own = vec![seen(Question::Code(at("x")), 1), seen(Question::Outline(at("x")), 2), seen(Question::Outline(at("y")), 3)];
+        let texts = BTreeMap::from([(at("x"), Digest([9; 32]))]);
+        let bytes = Node { own: own.clone(), texts, ..Node::default() }.encode(&roles("/a"));
+        let flat = Flat::new(Node::digest(&bytes), &|_| Some(bytes.clone())).unwrap();
+        let [(_, node)] = &flat.nodes[..] else { panic!("one node") };
+        let read = Node::decode_all(node, &roles("/a")).unwrap();
+        let mut found: Vec<Observation> = read.own.into_iter().map(Option::unwrap).collect();
+        found.sort_by_key(|seen| seen.digest);
+        assert_eq!(found, [own[0].clone(), own[2].clone()]);
+        assert_eq!(read.texts, [(at("x"), (Digest([9; 32]), Digest([1; 32])))]);
     }
 
     #[test]
