@@ -84,6 +84,13 @@ struct Tables {
 /// The sets of a process.
 pub struct Sets(Mutex<Tables>);
 
+/// What was not written before.
+#[derive(Default)]
+struct New {
+    nodes: Nodes,
+    observations: Vec<Observation>,
+}
+
 /// Nodes as bytes, by digest; those below before those above.
 pub type Nodes = Vec<(Digest, Vec<u8>)>;
 
@@ -270,20 +277,20 @@ impl Sets {
             tables.forget_written();
             tables.written_for = roles.clone();
         }
-        let (mut nodes, mut fresh) = (Vec::new(), Vec::new());
+        let mut new = New::default();
         let written = match set {
             SetId::EMPTY => {
                 let bytes = Node::default().encode(roles);
-                nodes.push((Node::digest(&bytes), bytes.clone()));
+                new.nodes.push((Node::digest(&bytes), bytes.clone()));
                 Ok(Written { digest: Node::digest(&bytes), durability: Durability::High })
             }
             set => {
                 let (level, root) = Trees::root(set);
-                tables.write(level, root, 0, &mut nodes, &mut fresh)
+                tables.write(level, root, 0, &mut new)
             }
         };
         match written {
-            Ok(Written { digest, durability }) => Ok(Encoded { root: digest, durability, nodes, fresh }),
+            Ok(Written { digest, durability }) => Ok(Encoded { root: digest, durability, nodes: new.nodes, fresh: new.observations }),
             Err(id) => Err(NotStorable::Question(tables.observations[id.0 as usize].observation.question.clone())),
         }
     }
@@ -305,44 +312,30 @@ impl Tables {
     }
 
     /// Writes the node at place `from` of its level.
-    fn write(
-        &mut self,
-        level: usize,
-        node: u32,
-        from: u32,
-        nodes: &mut Nodes,
-        fresh: &mut Vec<Observation>,
-    ) -> Result<Written, ObservationId> {
+    fn write(&mut self, level: usize, node: u32, from: u32, new: &mut New) -> Result<Written, ObservationId> {
         // The same node means other observations elsewhere in the tree: its place is part of its name.
         let key = (level, from, node);
         if let Some(&written) = self.written.get(&key) {
             return written;
         }
-        let written = self.write_below(level, node, from, nodes, fresh);
+        let written = self.write_below(level, node, from, new);
         self.written.insert(key, written);
         written
     }
 
-    fn write_below(
-        &mut self,
-        level: usize,
-        node: u32,
-        from: u32,
-        nodes: &mut Nodes,
-        fresh: &mut Vec<Observation>,
-    ) -> Result<Written, ObservationId> {
+    fn write_below(&mut self, level: usize, node: u32, from: u32, new: &mut New) -> Result<Written, ObservationId> {
         let branches = self.trees.node(level, node);
         let mut below = Vec::new();
         match level.checked_sub(1) {
             Some(next) => {
                 for (at, &branch) in (from * branches.len() as u32..).zip(&branches).filter(|(_, branch)| **branch != 0) {
-                    below.push(self.write(next, branch, at, nodes, fresh)?);
+                    below.push(self.write(next, branch, at, new)?);
                 }
             }
             None => {
                 let words = branches.chunks_exact(2).map(|pair| u64::from(pair[1]) << u32::BITS | u64::from(pair[0]));
                 for (at, word) in (from * (LEAF / TOGETHER)..).zip(words).filter(|(_, word)| *word != 0) {
-                    below.push(self.write_together(word, at, nodes, fresh)?);
+                    below.push(self.write_together(word, at, new)?);
                 }
             }
         }
@@ -353,33 +346,21 @@ impl Tables {
         }
         let bytes = Node { children, ..Node::default() }.encode(&self.written_for);
         let digest = Node::digest(&bytes);
-        nodes.push((digest, bytes));
+        new.nodes.push((digest, bytes));
         Ok(Written { digest, durability })
     }
 
     /// Writes the observations of a word of bits as one node.
-    fn write_together(
-        &mut self,
-        word: u64,
-        from: u32,
-        nodes: &mut Nodes,
-        fresh: &mut Vec<Observation>,
-    ) -> Result<Written, ObservationId> {
+    fn write_together(&mut self, word: u64, from: u32, new: &mut New) -> Result<Written, ObservationId> {
         if let Some(&written) = self.written_together.get(&(from, word)) {
             return written;
         }
-        let written = self.write_own(word, from, nodes, fresh);
+        let written = self.write_own(word, from, new);
         self.written_together.insert((from, word), written);
         written
     }
 
-    fn write_own(
-        &mut self,
-        word: u64,
-        from: u32,
-        nodes: &mut Nodes,
-        fresh: &mut Vec<Observation>,
-    ) -> Result<Written, ObservationId> {
+    fn write_own(&mut self, word: u64, from: u32, new: &mut New) -> Result<Written, ObservationId> {
         let ids: Vec<u32> = (0..TOGETHER).filter(|i| word >> i & 1 != 0).map(|i| from * TOGETHER + i).collect();
         let known: Vec<&Known> = ids.iter().map(|&id| &self.observations[id as usize]).collect();
         if let Some(bad) = known.iter().position(|known| !known.storable) {
@@ -394,7 +375,7 @@ impl Tables {
         for (id, seen) in own {
             kept.push(match seen.question {
                 Question::Member(Group::Made(group), _) => {
-                    let group = self.write_group(SetId(group), nodes, fresh)?;
+                    let group = self.write_group(SetId(group), new)?;
                     self.kept_member(id, &seen, group, &self.written_for)
                 }
                 _ => seen,
@@ -407,10 +388,10 @@ impl Tables {
         });
         let texts = texts.collect();
         let own = kept;
-        fresh.extend(own.iter().cloned());
+        new.observations.extend(own.iter().cloned());
         let bytes = Node { own, texts, ..Node::default() }.encode(&self.written_for);
         let digest = Node::digest(&bytes);
-        nodes.push((digest, bytes));
+        new.nodes.push((digest, bytes));
         Ok(Written { digest, durability })
     }
 }

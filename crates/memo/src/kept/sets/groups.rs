@@ -3,7 +3,7 @@
 use super::super::group::{self, Given};
 use super::super::observation::Node;
 use super::super::roles::Roles;
-use super::{Nodes, ObservationId, SetId, Sets, Tables};
+use super::{New, ObservationId, SetId, Sets, Tables};
 use firn_host::{Digest, Durability, Group, Observation, Question};
 use rustc_hash::FxHashSet;
 
@@ -56,7 +56,7 @@ impl Tables {
     }
 
     /// Writes a group, once.
-    pub(super) fn write_group(&mut self, set: SetId, nodes: &mut Nodes, fresh: &mut Vec<Observation>) -> Result<Digest, ObservationId> {
+    pub(super) fn write_group(&mut self, set: SetId, new: &mut New) -> Result<Digest, ObservationId> {
         if let Some(&written) = self.written_groups.get(&set) {
             return written;
         }
@@ -65,8 +65,8 @@ impl Tables {
             Some(&bad) => Err(bad),
             None => {
                 let (digest, bytes) = self.group(set, &self.written_for);
-                nodes.push((digest, bytes));
-                fresh.extend(ids.iter().map(|id| self.observations[id.0 as usize].observation.clone()));
+                new.nodes.push((digest, bytes));
+                new.observations.extend(ids.iter().map(|id| self.observations[id.0 as usize].observation.clone()));
                 Ok(digest)
             }
         };
