@@ -179,6 +179,10 @@ fn many_processes_write_one_store() {
     for index in 0..4 {
         let mut command = match index {
             3 => {
+                // NIX: it does not wait for others that make the store.
+                while !scratch.path("var/db/schema").exists() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 let mut nix = scratch.command("nix-instantiate");
                 nix.args(["--no-gc-warning", "graph.nix"]);
                 nix
@@ -194,6 +198,51 @@ fn many_processes_write_one_store() {
     }
     scratch.verify();
     assert_eq!(scratch.objects().len(), 2 * 401 + 1);
+}
+
+#[test]
+fn many_processes_make_one_store() {
+    if !nix_is_here() {
+        return;
+    }
+    for _ in 0..25 {
+        let scratch = Scratch::new("making-many");
+        scratch.write_graph(GRAPH);
+        let begin = |_| {
+            let mut command = scratch.firn_command(&["graph.nix", "--no-gc-warning"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let children: Vec<_> = (0..5).map(begin).collect();
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        scratch.verify();
+    }
+}
+
+/// NIX: a store is made by emptying the file that tells its schema and then writing it.
+#[test]
+fn a_store_that_is_being_made_is_waited_for() {
+    if !nix_is_here() {
+        return;
+    }
+    let scratch = Scratch::new("making");
+    scratch.write_graph(GRAPH);
+    let drv = scratch.firn(&["graph.nix", "--no-gc-warning"]).line();
+    let name = scratch.path("var/db/schema");
+    let schema = std::fs::read(&name).unwrap();
+    std::fs::write(&name, "").unwrap();
+    let waiting = scratch.firn_command(&["graph.nix", "--no-gc-warning"]).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    std::fs::write(&name, &schema).unwrap();
+    assert_eq!(String::from_utf8_lossy(&waiting.wait_with_output().unwrap().stdout).trim(), drv);
+    // But not for ever.
+    std::fs::write(&name, "").unwrap();
+    let told = scratch.firn_fails(&["graph.nix", "--no-gc-warning"]);
+    assert!(told.contains("schema' is corrupt"), "{told}");
+    std::fs::write(&name, &schema).unwrap();
+    scratch.verify();
 }
 
 /// NIX: the collector of 2.8 may delete an object that was garbage when it began and is wanted again since (2.35 looks

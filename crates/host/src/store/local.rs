@@ -75,8 +75,7 @@ impl Local {
         let database =
             Database::open(&db, places.dir.clone(), version.is_none(), settings.wal, settings.fsync_metadata)?;
         if version.is_none() {
-            let name = db.child(b"schema");
-            std::fs::write(name.as_path(), SCHEMA.to_string()).map_err(|e| refused("writing to", name.as_path(), e))?;
+            write_schema(&db)?;
         }
         let roots = Mutex::new(TempRoots::open(&places.state, places.dir.clone())?);
         Ok(Local { places, settings, database, roots, builder: Mutex::default(), knows_no_caches: Once::new(), _schema: schema })
@@ -246,16 +245,33 @@ fn make_directories(places: &Places, settings: &StoreSettings) -> Result<()> {
     Ok(())
 }
 
+/// NIX: a process that makes a store empties this file and then writes it, holding nothing that would keep others away.
+/// So a file that is empty is given a moment.
 fn read_schema(db: &AbsPath) -> Result<Option<u32>> {
     let name = db.child(b"schema");
-    match std::fs::read_to_string(name.as_path()) {
-        Ok(text) => match text.trim().parse() {
-            Ok(version) => Ok(Some(version)),
-            Err(_) => Err(Error::new(ErrorKind::Other, &[b"'", name.as_bytes(), b"' is corrupt"])),
-        },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(refused("opening file", name.as_path(), error)),
+    let mut patience = 200;
+    loop {
+        match std::fs::read_to_string(name.as_path()) {
+            Ok(text) if text.is_empty() && patience > 0 => {
+                patience -= 1;
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            Ok(text) => {
+                let corrupt = |_| Error::new(ErrorKind::Other, &[b"'", name.as_bytes(), b"' is corrupt"]);
+                return text.trim().parse().map(Some).map_err(corrupt);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(refused("opening file", name.as_path(), error)),
+        }
     }
+}
+
+/// Never half-written: another process may be reading it.
+fn write_schema(db: &AbsPath) -> Result<()> {
+    let name = db.child(b"schema");
+    let begun = db.child(format!("schema-tmp-{}", std::process::id()).as_bytes());
+    std::fs::write(begun.as_path(), SCHEMA.to_string()).map_err(|e| refused("writing to", begun.as_path(), e))?;
+    std::fs::rename(begun.as_path(), name.as_path()).map_err(|e| refused("renaming", begun.as_path(), e))
 }
 
 /// The address of a text that was added by `method`.

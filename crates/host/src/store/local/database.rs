@@ -9,7 +9,7 @@ use firn_store::path::StorePath;
 use firn_store::path_info::PathInfo;
 use firn_store::store_dir::StoreDir;
 use firn_store::{Error, ErrorKind, Result};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::AbsPath;
 
@@ -17,6 +17,7 @@ use crate::AbsPath;
 pub(super) const SCHEMA: u32 = 10;
 /// Nix waits for others for as long as it takes; an hour is that.
 const PATIENCE: Duration = Duration::from_secs(3600);
+const MOMENT: Duration = Duration::from_millis(5);
 /// Between checkpoints, so that a whole system's derivations cost one `fsync`.
 const CHECKPOINT_PAGES: u32 = 40_000;
 
@@ -68,11 +69,15 @@ impl Database {
             let said = error.to_string();
             Error::new(ErrorKind::Other, &[b"cannot open Nix database '", file.as_bytes(), b"': ", said.as_bytes()])
         };
-        let connection = Connection::open_with_flags(file.as_path(), flags).map_err(fail)?;
-        configure(&connection, wal, sync).map_err(fail)?;
-        if create {
-            connection.execute_batch(TABLES).map_err(fail)?;
-        }
+        let open = || {
+            let connection = Connection::open_with_flags(file.as_path(), flags)?;
+            configure(&connection, wal, sync)?;
+            if create {
+                connection.execute_batch(TABLES)?;
+            }
+            Ok(connection)
+        };
+        let connection = patiently(open).map_err(fail)?;
         Ok(Database { dir, connection: Mutex::new(connection) })
     }
 
@@ -190,6 +195,20 @@ impl Database {
             insert.execute(params![referrer, existing(reference)?]).map_err(failed)?;
         }
         Ok(())
+    }
+}
+
+/// Tries again while others are at it: SQLite itself does not wait where a database gets its journal and tables.
+fn patiently<T>(attempt: impl Fn() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match attempt() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && waited < PATIENCE => {
+                std::thread::sleep(MOMENT);
+                waited += MOMENT;
+            }
+            done => return done,
+        }
     }
 }
 
