@@ -1,22 +1,45 @@
 //! Where code is kept: bump regions that live as long as the process, one per thread.
 
 use bumpalo::Bump;
+use std::cell::Cell;
+use std::mem::{align_of, size_of};
+
+/// Regions are not doubled as a [`Bump`] would: the half that a large one leaves empty is memory too.
+const REGION: usize = 240 << 10;
 
 thread_local! {
-    static ARENA: &'static Bump = Box::leak(Box::new(Bump::new()));
+    static ARENA: Cell<&'static Bump> = Cell::new(region(REGION));
+}
+
+fn region(bytes: usize) -> &'static Bump {
+    Box::leak(Box::new(Bump::with_capacity(bytes)))
+}
+
+/// The thread's region, with room for so many of these.
+#[inline]
+fn arena<T>(count: usize) -> &'static Bump {
+    let needed = size_of::<T>() * count + align_of::<T>();
+    ARENA.with(|arena| {
+        if arena.get().chunk_capacity() < needed {
+            renew(arena, needed);
+        }
+        arena.get()
+    })
+}
+
+#[cold]
+fn renew(arena: &Cell<&'static Bump>, needed: usize) {
+    arena.set(region(needed.max(REGION)));
 }
 
 /// Keeps a node.
 pub(crate) fn keep<T>(node: T) -> &'static T {
-    ARENA.with(|arena| &*arena.alloc(node))
+    arena::<T>(1).alloc(node)
 }
 
 /// Keeps a sequence of nodes.
 pub(crate) fn keep_all<T>(nodes: Vec<T>) -> &'static [T] {
-    if nodes.is_empty() {
-        return &[];
-    }
-    ARENA.with(|arena| &*arena.alloc_slice_fill_iter(nodes))
+    keep_each(nodes.into_iter())
 }
 
 /// Keeps what an iterator gives.
@@ -24,10 +47,10 @@ pub(crate) fn keep_each<T>(nodes: impl ExactSizeIterator<Item = T>) -> &'static 
     if nodes.len() == 0 {
         return &[];
     }
-    ARENA.with(|arena| &*arena.alloc_slice_fill_iter(nodes))
+    arena::<T>(nodes.len()).alloc_slice_fill_iter(nodes)
 }
 
 /// Keeps a text.
 pub(crate) fn keep_bytes(bytes: &[u8]) -> &'static [u8] {
-    ARENA.with(|arena| &*arena.alloc_slice_copy(bytes))
+    arena::<u8>(bytes.len()).alloc_slice_copy(bytes)
 }

@@ -2,7 +2,7 @@
 
 use super::header::STAMP;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::alloc::{GlobalAlloc, Layout, System, handle_alloc_error};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -95,8 +95,17 @@ const HUGE: usize = 2 << 20;
 // fifth more: free memory that lies together is memory which the machine below has to find first.
 const HUGE_HEAP: u64 = 256 << 20;
 
+/// Fresh memory that is never given back, aligned to 16; null if there is none.
+pub(super) fn pages(bytes: usize) -> *mut u8 {
+    let start = if bytes >= HUGE && heap_bytes() < HUGE_HEAP { huge(bytes) } else { None };
+    start.unwrap_or_else(|| small(bytes))
+}
+
 fn block(bytes: usize) -> *mut u64 {
-    let start = if bytes >= HUGE && heap_bytes() < HUGE_HEAP { huge(bytes) } else { small(bytes) };
+    let start = pages(bytes).cast::<u64>();
+    if start.is_null() {
+        handle_alloc_error(Layout::array::<u8>(bytes).expect("block size is reasonable"));
+    }
     assert!((start.addr() as u64) < 1 << 48 && ((start.addr() + bytes) as u64) < 1 << 48, "address beyond 48 bits");
     BLOCK_BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
     start
@@ -104,28 +113,24 @@ fn block(bytes: usize) -> *mut u64 {
 
 // PERF: an alignment that `calloc` gives by itself: fresh pages come zeroed from the system and are touched only when
 // used, where a larger alignment makes the allocator clear the whole block.
-fn small(bytes: usize) -> *mut u64 {
+fn small(bytes: usize) -> *mut u8 {
     let layout = Layout::from_size_align(bytes, 16).expect("block size is reasonable");
     // SAFETY: the layout is not of size zero; the block is never freed (invariant 1).
-    let start = unsafe { alloc_zeroed(layout) };
-    if start.is_null() {
-        handle_alloc_error(layout);
-    }
-    start.cast()
+    unsafe { System.alloc_zeroed(layout) }
 }
 
 /// Fresh pages of the system, in huge pages if it will: a program that fills the heap spends less time in the kernel.
-fn huge(bytes: usize) -> *mut u64 {
-    let Some(length) = bytes.checked_next_multiple_of(HUGE).filter(|length| length.checked_add(HUGE).is_some()) else { return small(bytes) };
+fn huge(bytes: usize) -> Option<*mut u8> {
+    let length = bytes.checked_next_multiple_of(HUGE).filter(|length| length.checked_add(HUGE).is_some())?;
     // SAFETY: new pages, wherever the system has room; never unmapped (invariant 1).
     let start = unsafe {
         mmap_anonymous(std::ptr::null_mut(), length + HUGE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     };
-    let Ok(start) = start else { return small(bytes) };
+    let start = start.ok()?;
     let aligned = start.wrapping_byte_add(start.align_offset(HUGE));
     // SAFETY: within the pages above: what lies before and behind is never touched. Whatever the system makes of it, they stay
     // what they are.
     #[cfg(target_os = "linux")]
     let _ = unsafe { rustix::mm::madvise(aligned, length, rustix::mm::Advice::LinuxHugepage) };
-    aligned.cast()
+    Some(aligned.cast())
 }

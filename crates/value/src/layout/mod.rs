@@ -17,12 +17,14 @@
 //!    them so (`crates/ir/src/scope.rs`), and debug builds check every access.
 
 mod activation;
+mod allocator;
 mod attrs;
 mod beside;
 mod boxed;
 mod claim;
 mod claimed;
 mod function;
+mod ground;
 mod guarded;
 mod header;
 mod heap;
@@ -35,6 +37,7 @@ mod waits;
 mod word;
 
 pub use activation::Activation;
+pub use allocator::Allocator;
 pub use attrs::{Attrs, AttrsBuilder};
 pub use function::{Closure, Function, PartialApp};
 pub use guarded::{Guard, Guards, Row, hear_of_guards};

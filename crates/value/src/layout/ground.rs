@@ -1,0 +1,157 @@
+//! Where the allocator's slabs and large pieces are cut from: whole pages, first of what came back, then of fresh blocks.
+//!
+//! Invariants:
+//! 1. Free stretches are disjoint, begin and end on pages, lie in the order of their addresses, and no two of them touch.
+//! 2. A free stretch holds in its first two words where the next one is and how long itself is.
+//! 3. `fresh` is followed by `left` bytes that were never handed out, or came back.
+
+use super::heap;
+use std::ptr::null_mut;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub(super) const PAGE: usize = 4 << 10;
+/// The first block is small: a program that does little touches no more than it needs.
+const FIRST_BLOCK: usize = 1 << 20;
+const BLOCK: usize = 32 << 20;
+
+pub(super) struct Ground {
+    free: *mut Stretch,
+    fresh: *mut u8,
+    left: usize,
+}
+
+struct Stretch {
+    next: *mut Stretch,
+    length: usize,
+}
+
+// SAFETY: nobody's memory, reached through the lock alone.
+unsafe impl Send for Ground {}
+
+static GROUND: Mutex<Ground> = Mutex::new(Ground { free: null_mut(), fresh: null_mut(), left: 0 });
+
+impl Ground {
+    pub fn hold() -> MutexGuard<'static, Ground> {
+        GROUND.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A piece of whole pages; null if there is no memory.
+    pub fn cut(&mut self, size: usize) -> *mut u8 {
+        let (mut best, mut at) = (null_mut::<*mut Stretch>(), &raw mut self.free);
+        // SAFETY: links of the list (invariant 2), which nobody else has while the ground is held.
+        unsafe {
+            while !(*at).is_null() {
+                let length = (**at).length;
+                if length >= size && (best.is_null() || length < (**best).length) {
+                    best = at;
+                }
+                at = &raw mut (**at).next;
+            }
+            if best.is_null() { self.cut_fresh(size) } else { cut_off(best, size) }
+        }
+    }
+
+    /// Pages for small pieces, `least` bytes or more: a free stretch of whatever length, if there is one, and `most` at most.
+    pub fn slab(&mut self, least: usize, most: usize) -> (*mut u8, usize) {
+        let mut at = &raw mut self.free;
+        // SAFETY: as in `cut`.
+        unsafe {
+            while !(*at).is_null() {
+                let length = (**at).length.min(most);
+                if length >= least {
+                    return (cut_off(at, length), length);
+                }
+                at = &raw mut (**at).next;
+            }
+        }
+        let start = self.cut_fresh(most);
+        (start, if start.is_null() { 0 } else { most })
+    }
+
+    fn cut_fresh(&mut self, size: usize) -> *mut u8 {
+        if size > self.left {
+            let bytes = if self.fresh.is_null() && size <= FIRST_BLOCK { FIRST_BLOCK } else { BLOCK };
+            let start = heap::pages(bytes);
+            if start.is_null() {
+                return start;
+            }
+            let skipped = start.align_offset(PAGE);
+            let (old, rest) = (self.fresh, self.left);
+            (self.fresh, self.left) = (start.wrapping_add(skipped), (bytes - skipped) & !(PAGE - 1));
+            if rest > 0 {
+                // SAFETY: what was fresh until now is nobody's.
+                unsafe { self.take_back(old, rest) };
+            }
+        }
+        let start = self.fresh;
+        self.fresh = start.wrapping_add(size);
+        self.left -= size;
+        start
+    }
+
+    /// Takes whole pages back and joins them with what lies next to them.
+    ///
+    /// # Safety
+    /// They were cut here and are nobody's from here on.
+    pub unsafe fn take_back(&mut self, start: *mut u8, mut size: usize) {
+        let mut at = &raw mut self.free;
+        // SAFETY: as in `cut`; the new stretch has room for two words, and joined stretches are one allocation of blocks that touch.
+        unsafe {
+            let mut before = null_mut::<Stretch>();
+            while !(*at).is_null() && (*at).cast::<u8>() < start {
+                before = *at;
+                at = &raw mut (**at).next;
+            }
+            let mut next = *at;
+            if !next.is_null() && start.wrapping_add(size) == next.cast() {
+                size += (*next).length;
+                next = (*next).next;
+            }
+            if !before.is_null() && before.cast::<u8>().wrapping_add((*before).length) == start {
+                (*before).length += size;
+                (*before).next = next;
+            } else {
+                let stretch = start.cast::<Stretch>();
+                stretch.write(Stretch { next, length: size });
+                *at = stretch;
+            }
+        }
+    }
+
+    /// Makes a piece longer or shorter where it lies, if that can be.
+    ///
+    /// # Safety
+    /// It was cut here with the size it has.
+    pub unsafe fn resize(&mut self, piece: *mut u8, was: usize, is: usize) -> bool {
+        let end = piece.wrapping_add(was);
+        if is > was && end == self.fresh && is - was <= self.left {
+            self.fresh = piece.wrapping_add(is);
+            self.left -= is - was;
+            return true;
+        }
+        if is < was {
+            // SAFETY: the end of a piece that is its owner's.
+            unsafe { self.take_back(piece.wrapping_add(is), was - is) };
+        }
+        is <= was
+    }
+}
+
+/// Takes the beginning of the free stretch that a link leads to.
+///
+/// # Safety
+/// The link is one of the list's, and its stretch is that long.
+unsafe fn cut_off(link: *mut *mut Stretch, size: usize) -> *mut u8 {
+    // SAFETY: the stretch and what remains of it, which has room for two words, being a page at least.
+    unsafe {
+        let stretch = *link;
+        let Stretch { next, length } = stretch.read();
+        *link = next;
+        if length > size {
+            let rest = stretch.cast::<u8>().wrapping_add(size).cast::<Stretch>();
+            rest.write(Stretch { next, length: length - size });
+            *link = rest;
+        }
+        stretch.cast()
+    }
+}
