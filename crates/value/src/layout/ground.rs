@@ -30,6 +30,12 @@ unsafe impl Send for Ground {}
 
 static GROUND: Mutex<Ground> = Mutex::new(Ground { free: null_mut(), fresh: null_mut(), left: 0 });
 
+/// A piece as it was cut: whose it was may reach as much of it as was asked for, and no more.
+#[inline(always)]
+pub(super) fn whole(piece: *mut u8) -> *mut u8 {
+    std::ptr::with_exposed_provenance_mut(piece.addr())
+}
+
 impl Ground {
     pub fn hold() -> MutexGuard<'static, Ground> {
         GROUND.lock().unwrap_or_else(PoisonError::into_inner)
@@ -75,6 +81,7 @@ impl Ground {
             if start.is_null() {
                 return start;
             }
+            start.expose_provenance();
             let skipped = start.align_offset(PAGE);
             let (old, rest) = (self.fresh, self.left);
             (self.fresh, self.left) = (start.wrapping_add(skipped), (bytes - skipped) & !(PAGE - 1));

@@ -97,7 +97,8 @@ const HUGE_HEAP: u64 = 256 << 20;
 
 /// Fresh memory that is never given back, aligned to 16; null if there is none.
 pub(super) fn pages(bytes: usize) -> *mut u8 {
-    let start = if bytes >= HUGE && heap_bytes() < HUGE_HEAP { huge(bytes) } else { None };
+    // Miri knows no huge pages.
+    let start = if bytes >= HUGE && heap_bytes() < HUGE_HEAP && !cfg!(miri) { huge(bytes) } else { None };
     start.unwrap_or_else(|| small(bytes))
 }
 
