@@ -51,7 +51,11 @@ struct Piece {
 
 impl Piece {
     fn new(size: usize, mark: u8) -> Piece {
-        Piece { bytes: vec![mark; size], mark }
+        // The allocator is asked for zeros.
+        let mut bytes = vec![0; size];
+        assert_eq!(bytes.iter().position(|&byte| byte != 0), None, "of {size} bytes");
+        bytes.fill(mark);
+        Piece { bytes, mark }
     }
 
     /// Exactly that large: the allocator hears of each change.

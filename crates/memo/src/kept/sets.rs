@@ -9,6 +9,7 @@ use super::observation::Node;
 use super::roles::Roles;
 use firn_host::{AbsPath, Digest, Durability, Group, Observation, Question};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use trees::{LEAF, MOST, Trees};
 
@@ -381,18 +382,23 @@ impl Tables {
                 _ => seen,
             });
         }
-        let texts = ids.iter().filter_map(|&id| {
-            let (code, text) = (&self.observations[id as usize].observation, self.texts.get(&ObservationId(id))?);
-            let Question::Code(path) = &code.question else { return None };
-            Some((path.clone(), self.observations[text.0 as usize].observation.digest))
-        });
-        let texts = texts.collect();
-        let own = kept;
+        let ids: Vec<ObservationId> = ids.into_iter().map(ObservationId).collect();
+        let (own, texts) = (kept, self.texts_under(&ids));
         new.observations.extend(own.iter().cloned());
         let bytes = Node { own, texts, ..Node::default() }.encode(&self.written_for);
         let digest = Node::digest(&bytes);
         new.nodes.push((digest, bytes));
         Ok(Written { digest, durability })
+    }
+
+    /// The bytes that code among these was read from.
+    fn texts_under(&self, ids: &[ObservationId]) -> BTreeMap<AbsPath, Digest> {
+        let text_of = |id: &ObservationId| {
+            let (code, text) = (&self.observations[id.0 as usize].observation, self.texts.get(id)?);
+            let Question::Code(path) = &code.question else { return None };
+            Some((path.clone(), self.observations[text.0 as usize].observation.digest))
+        };
+        ids.iter().filter_map(text_of).collect()
     }
 }
 

@@ -102,7 +102,7 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let class = match sort_of(layout) {
             Sort::Small(class) => class,
-            Sort::Large(size) => return Ground::hold().cut(size),
+            Sort::Large(size) => return Ground::hold().cut(size).0,
             // SAFETY: as promised to this function.
             Sort::System => return unsafe { System.alloc(layout) },
         };
@@ -120,6 +120,21 @@ unsafe impl GlobalAlloc for Allocator {
             list.first = unsafe { next_of(piece).read() };
             piece
         })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let (piece, is_zero) = match sort_of(layout) {
+            // SAFETY: as promised to this function.
+            Sort::Small(_) => (unsafe { self.alloc(layout) }, false),
+            Sort::Large(size) => Ground::hold().cut(size),
+            // SAFETY: as promised to this function.
+            Sort::System => return unsafe { System.alloc_zeroed(layout) },
+        };
+        if !is_zero && !piece.is_null() {
+            // SAFETY: a piece has as many bytes as were asked for.
+            unsafe { piece.write_bytes(0, layout.size()) };
+        }
+        piece
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 //! Invariants:
 //! 1. Free stretches are disjoint, begin and end on pages, lie in the order of their addresses, and no two of them touch.
 //! 2. A free stretch holds in its first two words where the next one is and how long itself is.
-//! 3. `fresh` is followed by `left` bytes that were never handed out, or came back.
+//! 3. `fresh` is followed by `left` bytes that were never handed out, and are zero.
 
 use super::heap;
 use std::ptr::null_mut;
@@ -41,8 +41,8 @@ impl Ground {
         GROUND.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A piece of whole pages; null if there is no memory.
-    pub fn cut(&mut self, size: usize) -> *mut u8 {
+    /// A piece of whole pages, and whether it is known to be zero; null if there is no memory.
+    pub fn cut(&mut self, size: usize) -> (*mut u8, bool) {
         let (mut best, mut at) = (null_mut::<*mut Stretch>(), &raw mut self.free);
         // SAFETY: links of the list (invariant 2), which nobody else has while the ground is held.
         unsafe {
@@ -53,7 +53,7 @@ impl Ground {
                 }
                 at = &raw mut (**at).next;
             }
-            if best.is_null() { self.cut_fresh(size) } else { cut_off(best, size) }
+            if best.is_null() { (self.cut_fresh(size), true) } else { (cut_off(best, size), false) }
         }
     }
 

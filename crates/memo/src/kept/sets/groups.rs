@@ -39,8 +39,9 @@ impl Sets {
 impl Tables {
     /// A group as it is kept.
     pub(super) fn group(&self, set: SetId, roles: &Roles) -> (Digest, Vec<u8>) {
-        let own = self.trees.ids(set).iter().map(|id| self.observations[id.0 as usize].observation.clone()).collect();
-        let bytes = Node { own, ..Node::default() }.encode(roles);
+        let ids = self.trees.ids(set);
+        let own = ids.iter().map(|id| self.observations[id.0 as usize].observation.clone()).collect();
+        let bytes = Node { own, texts: self.texts_under(&ids), ..Node::default() }.encode(roles);
         (Node::digest(&bytes), bytes)
     }
 
