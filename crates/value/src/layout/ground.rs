@@ -1,7 +1,7 @@
-//! Where the allocator's slabs and large pieces are cut from: whole pages, first of what came back, then of fresh blocks.
+//! Where the allocator's slabs and large pieces are cut from: first from what came back, then from fresh blocks.
 //!
 //! Invariants:
-//! 1. Free stretches are disjoint, begin and end on pages, lie in the order of their addresses, and no two of them touch.
+//! 1. Free stretches are disjoint, begin and end on multiples of [`GRAIN`], lie in the order of their addresses, and no two of them touch.
 //! 2. A free stretch holds in its first two words where the next one is and how long itself is.
 //! 3. `fresh` is followed by `left` bytes that were never handed out, and are zero.
 
@@ -9,9 +9,9 @@ use super::heap;
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(super) const PAGE: usize = 4 << 10;
-/// The first block is small: a program that does little touches no more than it needs.
-const FIRST_BLOCK: usize = 1 << 20;
+pub(super) const GRAIN: usize = 256;
+/// The first block has small pages: a program that does little touches no more than it needs.
+const FIRST_BLOCK: usize = 8 << 20;
 const BLOCK: usize = 32 << 20;
 
 pub(super) struct Ground {
@@ -41,7 +41,7 @@ impl Ground {
         GROUND.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A piece of whole pages, and whether it is known to be zero; null if there is no memory.
+    /// A piece, and whether it is known to be zero; null if there is no memory.
     pub fn cut(&mut self, size: usize) -> (*mut u8, bool) {
         let (mut best, mut at) = (null_mut::<*mut Stretch>(), &raw mut self.free);
         // SAFETY: links of the list (invariant 2), which nobody else has while the ground is held.
@@ -57,7 +57,7 @@ impl Ground {
         }
     }
 
-    /// Pages for small pieces, `least` bytes or more: a free stretch of whatever length, if there is one, and `most` at most.
+    /// Room for small pieces, `least` bytes or more: a free stretch of whatever length, if there is one, and `most` at most.
     pub fn slab(&mut self, least: usize, most: usize) -> (*mut u8, usize) {
         let mut at = &raw mut self.free;
         // SAFETY: as in `cut`.
@@ -76,15 +76,17 @@ impl Ground {
 
     fn cut_fresh(&mut self, size: usize) -> *mut u8 {
         if size > self.left {
-            let bytes = if self.fresh.is_null() && size <= FIRST_BLOCK { FIRST_BLOCK } else { BLOCK };
-            let start = heap::pages(bytes);
+            let (bytes, start) = match self.fresh.is_null() && size <= FIRST_BLOCK / 2 {
+                true => (FIRST_BLOCK, heap::small(FIRST_BLOCK)),
+                false => (BLOCK, heap::pages(BLOCK)),
+            };
             if start.is_null() {
                 return start;
             }
             start.expose_provenance();
-            let skipped = start.align_offset(PAGE);
+            let skipped = start.align_offset(GRAIN);
             let (old, rest) = (self.fresh, self.left);
-            (self.fresh, self.left) = (start.wrapping_add(skipped), (bytes - skipped) & !(PAGE - 1));
+            (self.fresh, self.left) = (start.wrapping_add(skipped), (bytes - skipped) & !(GRAIN - 1));
             if rest > 0 {
                 // SAFETY: what was fresh until now is nobody's.
                 unsafe { self.take_back(old, rest) };
@@ -96,10 +98,10 @@ impl Ground {
         start
     }
 
-    /// Takes whole pages back and joins them with what lies next to them.
+    /// Takes what fills whole grains back and joins them with what lies next to them.
     ///
     /// # Safety
-    /// They were cut here and are nobody's from here on.
+    /// It was cut here and is nobody's from here on.
     pub unsafe fn take_back(&mut self, start: *mut u8, mut size: usize) {
         let mut at = &raw mut self.free;
         // SAFETY: as in `cut`; the new stretch has room for two words, and joined stretches are one allocation of blocks that touch.
@@ -149,7 +151,7 @@ impl Ground {
 /// # Safety
 /// The link is one of the list's, and its stretch is that long.
 unsafe fn cut_off(link: *mut *mut Stretch, size: usize) -> *mut u8 {
-    // SAFETY: the stretch and what remains of it, which has room for two words, being a page at least.
+    // SAFETY: the stretch and what remains of it, which has room for two words, being a grain at least.
     unsafe {
         let stretch = *link;
         let Stretch { next, length } = stretch.read();

@@ -98,7 +98,7 @@ const HUGE_HEAP: u64 = 256 << 20;
 /// Fresh memory that is never given back, aligned to 16; null if there is none.
 pub(super) fn pages(bytes: usize) -> *mut u8 {
     // Miri knows no huge pages.
-    let start = if bytes >= HUGE && heap_bytes() < HUGE_HEAP && !cfg!(miri) { huge(bytes) } else { None };
+    let start = if bytes > HUGE && heap_bytes() < HUGE_HEAP && !cfg!(miri) { huge(bytes) } else { None };
     start.unwrap_or_else(|| small(bytes))
 }
 
@@ -114,7 +114,7 @@ fn block(bytes: usize) -> *mut u64 {
 
 // PERF: an alignment that `calloc` gives by itself: fresh pages come zeroed from the system and are touched only when
 // used, where a larger alignment makes the allocator clear the whole block.
-fn small(bytes: usize) -> *mut u8 {
+pub(super) fn small(bytes: usize) -> *mut u8 {
     let layout = Layout::from_size_align(bytes, 16).expect("block size is reasonable");
     // SAFETY: the layout is not of size zero; the block is never freed (invariant 1).
     unsafe { System.alloc_zeroed(layout) }

@@ -103,36 +103,26 @@ impl Thunk {
     /// A suspended body with what it captures of its surroundings.
     #[inline(always)]
     pub fn capture(body: &'static Body, frame: Activation<'_>) -> Value {
-        let count = body.captures.len();
-        // PERF: outside instances and with room at hand there is nothing to call: 53 → 31 instructions a thunk.
-        if heap::stamp() == 0
-            && let Some(object) = heap::alloc_at_hand(1 + count.max(1))
-        {
-            // SAFETY: the allocation holds the header and a slot for each capture, at least one (invariant 1).
+        let stamp = heap::stamp();
+        let extra = usize::from(stamp != 0);
+        // PERF: with room at hand there is nothing to call: 53 → 31 instructions a thunk.
+        if let Some(object) = heap::alloc_at_hand(1 + (extra + body.captures.len()).max(1)) {
+            let head = header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64) | stamp;
+            // SAFETY: the allocation holds the header, a slot for each capture, at least one (invariant 1), and one for the result if
+            // there is a stamp (invariant 6); without, what is written there is overwritten, or never looked at.
             unsafe {
-                object.write(header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64));
-                frame.copy(body.captures, object.add(1));
+                object.write(head);
+                object.add(1).write(head);
+                frame.copy(body.captures, object.add(1 + extra));
             }
             return Value::from_ptr(object, tag::THUNK);
         }
         Thunk::capture_slowly(body, frame)
     }
 
+    #[cold]
     #[inline(never)]
     fn capture_slowly(body: &'static Body, frame: Activation<'_>) -> Value {
-        let stamp = heap::stamp();
-        if stamp != 0
-            && let Some(object) = heap::alloc_at_hand(2 + body.captures.len())
-        {
-            let head = header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64) | stamp;
-            // SAFETY: the allocation holds the header, the slot for the result and one for each capture (invariants 1, 6).
-            unsafe {
-                object.write(head);
-                object.add(1).write(head);
-                frame.copy(body.captures, object.add(2));
-            }
-            return Value::from_ptr(object, tag::THUNK);
-        }
         let thunk = Thunk::suspend(body);
         for (slot, &var) in thunk.slots_of(body).iter().zip(body.captures) {
             slot.set(frame.get(var));
