@@ -1,9 +1,9 @@
 //! Memory for everything that is no value: syntax trees, code, shapes, texts, tables. The program's global allocator.
 //!
 //! Much of what an evaluator allocates stays for good, and one thread does most of it. So a thread cuts small pieces from a slab of its
-//! own and keeps those that come back in a list for each size. A list that grows long is shared with the other threads, or, if its pieces
-//! are not so small, goes back to the ground that slabs and large pieces are cut from, where it is joined with its neighbours
-//! (`ground.rs`). Pieces have no headers: who frees says how large they were.
+//! own and keeps those that come back in a list for each size; a list that grows long is shared with the other threads. Large pieces
+//! and slabs are cut from one ground, and what comes back is joined with its neighbours there (`ground.rs`). Pieces have no headers: who
+//! frees says how large they were.
 //!
 //! Invariants:
 //! 1. A piece of a class has [`size_of_class`] bytes, is aligned to [`GRAIN`], and belongs to who asked for it or lies in one list.
@@ -24,7 +24,6 @@ const FINE: usize = 1 << 10;
 const SMALL: usize = 32 << 10;
 /// Larger requests are the system's.
 const LARGEST: usize = 4 << 20;
-const PAGE: usize = 4 << 10;
 const FINE_CLASSES: usize = FINE / GRAIN + 1;
 const CLASSES: usize = FINE_CLASSES + 4 * (SMALL / FINE).ilog2() as usize;
 /// From what a thread cuts.
@@ -75,7 +74,7 @@ fn sort_of(layout: Layout) -> Sort {
     match layout.align() <= GRAIN {
         true if size <= FINE => Sort::Small(size.div_ceil(GRAIN)),
         true if size <= SMALL => Sort::Small(coarse(size)),
-        true if size <= LARGEST => Sort::Large(size.next_multiple_of(PAGE)),
+        true if size <= LARGEST => Sort::Large(size.next_multiple_of(ground::PAGE)),
         _ => Sort::System,
     }
 }
@@ -224,7 +223,7 @@ fn refill(size: usize, pieces: &mut Pieces) -> bool {
     begin();
     let mut ground = Ground::hold();
     give_up(pieces, &mut ground);
-    (pieces.next, pieces.left) = ground.slab(size.max(PAGE), SLAB);
+    (pieces.next, pieces.left) = ground.slab(size, SLAB);
     pieces.left > 0
 }
 
@@ -236,34 +235,21 @@ fn begin() {
     }
 }
 
-/// Puts the rest of a slab back; less than a grain of the ground is lost.
+/// Puts whole pages of a slab back; less than one is lost.
 fn give_up(pieces: &mut Pieces, ground: &mut Ground) {
-    let skipped = pieces.next.align_offset(ground::GRAIN);
-    if pieces.left > skipped {
-        // SAFETY: the unused part of a slab, which ends on a grain.
+    let skipped = pieces.next.align_offset(ground::PAGE);
+    if pieces.left >= skipped + ground::PAGE {
+        // SAFETY: the unused part of a slab, which ends on a page.
         unsafe { ground.take_back(pieces.next.wrapping_add(skipped), pieces.left - skipped) };
     }
     (pieces.next, pieces.left) = (null_mut(), 0);
 }
 
-/// Makes a list one of the shared ones; pieces that fill whole grains of the ground go back there.
+/// Makes a list one of the shared ones.
 #[cold]
 fn share(class: usize, list: &mut List) {
     begin();
-    let mut ground = Ground::hold();
-    if class >= FINE_CLASSES {
-        let mut piece = list.first;
-        while !piece.is_null() {
-            // SAFETY: a free piece, cut from a slab with that size, which holds the next (invariant 2).
-            unsafe {
-                let next = next_of(piece).read();
-                ground.take_back(piece, size_of_class(class));
-                piece = next;
-            }
-        }
-        *list = EMPTY;
-        return;
-    }
+    let _held = Ground::hold();
     // SAFETY: invariant 2; two words are the least size of a piece.
     unsafe { beyond(list.first).write(SHARED[class].load(Ordering::Relaxed)) };
     SHARED[class].store(list.first, Ordering::Relaxed);

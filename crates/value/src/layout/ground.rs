@@ -1,7 +1,7 @@
 //! Where the allocator's slabs and large pieces are cut from: first from what came back, then from fresh blocks.
 //!
 //! Invariants:
-//! 1. Free stretches are disjoint, begin and end on multiples of [`GRAIN`], lie in the order of their addresses, and no two of them touch.
+//! 1. Free stretches are disjoint, begin and end on pages, lie in the order of their addresses, and no two of them touch.
 //! 2. A free stretch holds in its first two words where the next one is and how long itself is.
 //! 3. `fresh` is followed by `left` bytes that were never handed out, and are zero.
 
@@ -9,7 +9,7 @@ use super::heap;
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(super) const GRAIN: usize = 256;
+pub(super) const PAGE: usize = 4 << 10;
 /// The first block has small pages: a program that does little touches no more than it needs.
 const FIRST_BLOCK: usize = 8 << 20;
 const BLOCK: usize = 32 << 20;
@@ -84,9 +84,9 @@ impl Ground {
                 return start;
             }
             start.expose_provenance();
-            let skipped = start.align_offset(GRAIN);
+            let skipped = start.align_offset(PAGE);
             let (old, rest) = (self.fresh, self.left);
-            (self.fresh, self.left) = (start.wrapping_add(skipped), (bytes - skipped) & !(GRAIN - 1));
+            (self.fresh, self.left) = (start.wrapping_add(skipped), (bytes - skipped) & !(PAGE - 1));
             if rest > 0 {
                 // SAFETY: what was fresh until now is nobody's.
                 unsafe { self.take_back(old, rest) };
@@ -98,10 +98,10 @@ impl Ground {
         start
     }
 
-    /// Takes what fills whole grains back and joins them with what lies next to them.
+    /// Takes whole pages back and joins them with what lies next to them.
     ///
     /// # Safety
-    /// It was cut here and is nobody's from here on.
+    /// They were cut here and are nobody's from here on.
     pub unsafe fn take_back(&mut self, start: *mut u8, mut size: usize) {
         let mut at = &raw mut self.free;
         // SAFETY: as in `cut`; the new stretch has room for two words, and joined stretches are one allocation of blocks that touch.
@@ -151,7 +151,7 @@ impl Ground {
 /// # Safety
 /// The link is one of the list's, and its stretch is that long.
 unsafe fn cut_off(link: *mut *mut Stretch, size: usize) -> *mut u8 {
-    // SAFETY: the stretch and what remains of it, which has room for two words, being a grain at least.
+    // SAFETY: the stretch and what remains of it, which has room for two words, being a page at least.
     unsafe {
         let stretch = *link;
         let Stretch { next, length } = stretch.read();
