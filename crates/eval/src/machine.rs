@@ -138,6 +138,8 @@ pub struct Machine {
     pub stats: Stats,
     pub(crate) depth: Cell<u32>,
     pub(crate) stack_limit: Cell<usize>,
+    /// Segments that are in use.
+    pub(crate) stack_segments: Cell<usize>,
     /// From this depth on calls look closer whether it is too deep.
     pub(crate) depth_limit: Cell<u32>,
     /// The same for functions of the program; nothing is left of it when the user interrupts.
@@ -260,6 +262,7 @@ impl Machine {
             stats: Stats::default(),
             depth: Cell::new(0),
             stack_limit: Cell::new(usize::MAX),
+            stack_segments: Cell::new(0),
             depth_limit: Cell::new(limit.saturating_add(1)),
             interruptible: crate::interrupt::Limit::new(limit.saturating_add(1)),
             running: RefCell::default(),

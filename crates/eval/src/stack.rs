@@ -3,18 +3,20 @@
 use crate::frame::Frame;
 use crate::{Callee, Machine};
 use firn_source::Pos;
-use firn_value::{Lambda, Result, Value};
+use firn_value::{Error, ErrorKind, Lambda, Result, Value};
 
 /// Below this much native stack, evaluation goes on in a new segment.
 const RED_ZONE: usize = 192 << 10;
 /// Size of a new stack segment.
 const SEGMENT: usize = 16 << 20;
+/// The most segments: a gigabyte, a million levels and more. What goes on after that goes on for ever.
+const SEGMENTS: usize = 64;
 
 impl Machine {
     /// Runs `f` with enough stack.
     // PERF: an address compared with a remembered limit; asking the platform each time cost 7 % of fib.
     #[inline(always)]
-    pub fn with_stack<T>(&self, f: impl FnOnce() -> T) -> T {
+    pub fn with_stack<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<T> {
         if self.is_stack_low() { self.on_new_segment(f) } else { f() }
     }
 
@@ -58,7 +60,7 @@ impl Machine {
 
     #[cold]
     #[inline(never)]
-    fn on_new_segment<T>(&self, f: impl FnOnce() -> T) -> T {
+    fn on_new_segment<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<T> {
         let saved = self.stack_limit.get();
         let limit = current_limit();
         let marker = 0u8;
@@ -69,11 +71,18 @@ impl Machine {
             self.stack_limit.set(if profiled { usize::MAX } else { limit });
             return f();
         }
+        let segments = self.stack_segments.get();
+        if segments >= SEGMENTS {
+            // NIX: said where the stack of the process ends, wherever that is.
+            return Err(Error::new(ErrorKind::StackOverflow, "stack overflow (possible infinite recursion)"));
+        }
+        self.stack_segments.set(segments + 1);
         let result = stacker::grow(SEGMENT, || {
             self.stack_limit.set(if profiled { usize::MAX } else { current_limit() });
             f()
         });
         self.stack_limit.set(saved);
+        self.stack_segments.set(segments);
         result
     }
 }
