@@ -249,7 +249,7 @@ fn make_directories(places: &Places, settings: &StoreSettings) -> Result<()> {
 /// So a file that is empty is given a moment.
 fn read_schema(db: &AbsPath) -> Result<Option<u32>> {
     let name = db.child(b"schema");
-    let mut patience = 200;
+    let mut patience = 600;
     loop {
         match std::fs::read_to_string(name.as_path()) {
             Ok(text) if text.is_empty() && patience > 0 => {
