@@ -160,6 +160,11 @@ impl Reading<'_> {
         (Digest::of_content(bytes) == *digest).then(|| bytes.to_vec())
     }
 
+    /// Whether any state vouches for anything.
+    pub fn vouches(&self) -> bool {
+        !self.disk.environment.stamps.is_empty(&self.txn).unwrap_or(true)
+    }
+
     /// What a state of a file or directory was found to vouch for.
     pub fn vouched(&self, question: &Question, stamp: &Stamp) -> Option<Digest> {
         let key = stamp_key(question)?;

@@ -4,11 +4,12 @@
 //! and blobs they name. When something cannot be written (full disk, read-only), the writer stops, and says why once.
 
 use crate::disk::{HISTORY, stamp_bytes, stamp_key};
-use crate::environment::Environment;
+use crate::environment::{Environment, Table};
 use crate::{collect, sealed_kind};
 use firn_host::{Digest, Question, Stamp};
 use firn_memo::kept::record::{seal, unseal};
 use firn_memo::kept::{Nodes, Record, Stored};
+use heed::PutFlags;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -136,15 +137,7 @@ fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error
             tables[0].put(&mut txn, &key, &seal(sealed_kind(0), &key, &record.encode()))?;
             forget_oldest(environment, &mut txn, question, &key)?;
         }
-        for (question, stamp, digest) in &batch.stamps {
-            let Some(key) = stamp_key(question) else { continue };
-            let payload = [&stamp_bytes(stamp)[..], &digest.0, &batch.now.to_le_bytes()].concat();
-            let sealed = seal(sealed_kind(3), &key, &payload);
-            if tables[3].get(&txn, &key)? != Some(&sealed[..]) {
-                tables[3].put(&mut txn, &key, &sealed)?;
-                changed = true;
-            }
-        }
+        changed |= write_stamps(tables[3], &mut txn, batch)?;
         for key in &batch.used {
             if tables[0].get(&txn, key)?.is_some() {
                 tables[4].put(&mut txn, key, &seal(sealed_kind(4), key, &batch.now.to_le_bytes()))?;
@@ -153,6 +146,32 @@ fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error
         }
     }
     if changed { environment.commit(txn, unchanged) } else { Ok(()) }
+}
+
+/// Writes what states vouch for; whether any of it is new.
+// PERF: in the order of their keys, each finds the pages of the one before at hand; an empty table is only added to.
+fn write_stamps(table: Table, txn: &mut heed::RwTxn<'_>, batch: &Batch) -> Result<bool, heed::Error> {
+    let keyed = batch.stamps.iter().filter_map(|(question, stamp, digest)| Some((stamp_key(question)?, stamp, digest)));
+    let mut keyed: Vec<_> = keyed.collect();
+    keyed.sort_by_key(|(key, _, _)| *key);
+    // Of several for one key the last counts.
+    keyed.reverse();
+    keyed.dedup_by_key(|(key, _, _)| *key);
+    keyed.reverse();
+    let (is_empty, mut changed) = (table.is_empty(txn)?, false);
+    for (key, stamp, digest) in keyed {
+        let payload = [&stamp_bytes(stamp)[..], &digest.0, &batch.now.to_le_bytes()].concat();
+        let sealed = seal(sealed_kind(3), &key, &payload);
+        if is_empty {
+            table.put_with_flags(txn, PutFlags::APPEND, &key, &sealed)?;
+        } else if table.get(txn, &key)? != Some(&sealed[..]) {
+            table.put(txn, &key, &sealed)?;
+        } else {
+            continue;
+        }
+        changed = true;
+    }
+    Ok(changed)
 }
 
 /// The question, then what tells its answers apart: equal answers that rest on the same are one.

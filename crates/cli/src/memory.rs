@@ -22,11 +22,11 @@ use crate::settings::Resolved;
 use crate::shared::Shared;
 use firn_cache::{Answer, Batch, Disk, Found, Reading, Writer};
 use firn_host::{
-    AbsPath, Digest, FileType, Group, Host, Observation, Question, RecordedStore, Recording, Sink, Stamp as State, Store,
+    AbsPath, Digest, FileType, Group, Host, Observation, Passing, Question, RecordedStore, Recording, Sink, Stamp as State, Store,
 };
 use firn_memo::kept::{
     Asked, Counts, ENTRY, Encoded, Entry, HERE, Judged, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stored, Verifier,
-    Witness, labels, plain,
+    Voucher, Witness, labels, plain,
 };
 use firn_remote::Candidate;
 use firn_store::store_dir::StoreDir;
@@ -34,7 +34,6 @@ use firn_value::{Context, List, ListBuilder, Production, Value};
 use recorder::{Listener, Recorder, place};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -339,22 +338,26 @@ impl Memory {
         if candidates.is_empty() && self.shared.is_none() {
             return None;
         }
-        let found = self.holding(key, candidates, &Witnessed::new(self, &reading), roles, writes)?;
+        let found = self.holding(key, candidates, &reading, roles, writes)?;
         // What follows is this thread's alone.
         let value = plain::decode(&found.result, roles).ok()?;
         Some((found, value))
     }
 
     /// The first of the answers that holds, from here or from a remote.
-    fn holding(&self, key: &Key, candidates: Vec<Found>, witness: &Witnessed<'_>, roles: &Roles, writes: bool) -> Option<Found> {
-        let judged = lock(&self.judged);
-        let verifier = Verifier::new(&*self.host, witness, roles, &judged);
+    fn holding(&self, key: &Key, candidates: Vec<Found>, reading: &Reading<'_>, roles: &Roles, writes: bool) -> Option<Found> {
+        let (judged, shared) = (lock(&self.judged), self.shared.as_ref().map(lock));
+        let witness = Witnessed::new(self, reading);
+        // One run sees one state of a file: where several questions are asked, some evaluate what others verify.
+        let passing = Passing(&*self.host);
+        let host: &dyn Host = if self.is_several() { &*self.host } else { &passing };
+        let verifier = Verifier::new(host, &witness, roles, &judged);
         let fitting = |found: &Found| {
             let silent = found.record.log.is_empty() || !self.is_several();
             silent && (!writes || self.are_present(&found.record.needs)) && verifier.holds(found.record.observations)
         };
         let known = !candidates.is_empty();
-        let found = candidates.into_iter().find(fitting).or_else(|| self.fetch(key, witness, &fitting));
+        let found = candidates.into_iter().find(fitting).or_else(|| self.fetch(key, shared.as_deref()?, &witness, &fitting));
         if found.is_none() && known {
             let text = || format!("evaluated again, because this is no longer so: {:?}", verifier.changed());
             self.log.detail_of(text);
@@ -363,24 +366,29 @@ impl Memory {
     }
 
     /// An answer from a remote that holds here. It is kept on disk, with what it rests on.
-    fn fetch(&self, key: &Key, witness: &Witnessed<'_>, fitting: &dyn Fn(&Found) -> bool) -> Option<Found> {
-        let shared = lock(self.shared.as_ref()?);
+    fn fetch<'s>(&self, key: &Key, shared: &'s Shared, witness: &Witnessed<'_, 's>, fitting: &dyn Fn(&Found) -> bool) -> Option<Found> {
         if !shared.remotes.believes_anybody() {
             return None;
         }
         let mut lookup = shared.remotes.ask(key.digest);
         loop {
-            let Candidate { mut answer } = lookup.next(&|node| witness.node(node).is_some())?;
-            witness.fetched.borrow_mut().extend(answer.nodes.iter().cloned());
-            let Stored::Inline(result) = answer.record.result.clone() else { continue };
-            let now = self.host.current_time();
-            let found = Found { key: Vec::new(), record: answer.record.clone(), result, used: now };
-            if fitting(&found) {
-                lookup.held(Duration::from_micros(answer.record.cost));
+            let candidate = lookup.next(&|node| witness.reading.node(node).is_some())?;
+            let (record, now) = (candidate.record.clone(), self.host.current_time());
+            witness.coming.replace(Some(candidate));
+            let Stored::Inline(result) = record.result.clone() else { continue };
+            let found = Found { key: Vec::new(), record, result, used: now };
+            let fits = fitting(&found);
+            let candidate = witness.coming.take()?;
+            if !fits {
+                lookup.refuse(candidate);
+                continue;
+            }
+            lookup.held(Duration::from_micros(found.record.cost));
+            if let Some(mut answer) = candidate.into_answer() {
                 answer.record.places = self.recorder.places();
                 self.write(Batch { answers: vec![answer], now, ..Batch::default() });
-                return Some(found);
             }
+            return Some(found);
         }
     }
 
@@ -543,26 +551,37 @@ impl Memory {
 }
 
 /// What verification asks of the database and the store.
-struct Witnessed<'a> {
+struct Witnessed<'a, 's> {
     memory: &'a Memory,
     reading: &'a Reading<'a>,
-    /// Nodes that came from remotes.
-    fetched: RefCell<BTreeMap<Digest, Vec<u8>>>,
+    /// The answer of a remote that is being verified.
+    coming: RefCell<Option<Candidate<'s>>>,
 }
 
-impl<'a> Witnessed<'a> {
-    fn new(memory: &'a Memory, reading: &'a Reading<'a>) -> Witnessed<'a> {
-        Witnessed { memory, reading, fetched: RefCell::default() }
+impl<'a> Witnessed<'a, '_> {
+    fn new(memory: &'a Memory, reading: &'a Reading<'a>) -> Self {
+        Witnessed { memory, reading, coming: RefCell::default() }
     }
 }
 
-impl Witness for Witnessed<'_> {
+impl Witness for Witnessed<'_, '_> {
     fn node(&self, digest: &Digest) -> Option<Vec<u8>> {
-        self.fetched.borrow().get(digest).cloned().or_else(|| self.reading.node(digest))
+        let coming = self.coming.borrow_mut().as_mut().and_then(|candidate| candidate.node(digest));
+        coming.or_else(|| self.reading.node(digest))
+    }
+
+    fn node_now(&self, digest: &Digest) -> Option<Vec<u8>> {
+        let coming = self.coming.borrow_mut().as_mut().and_then(|candidate| candidate.node_now(digest));
+        coming.or_else(|| self.reading.node(digest))
     }
 
     fn vouched(&self, question: &Question, stamp: &State) -> Option<Digest> {
         self.reading.vouched(question, stamp)
+    }
+
+    fn voucher(&self) -> Option<Box<dyn Voucher + '_>> {
+        let reading = self.memory.disk.read().filter(Reading::vouches)?;
+        Some(Box::new(Vouching(reading)))
     }
 
     fn vouch(&self, question: &Question, stamp: &State, digest: Digest) {
@@ -572,6 +591,15 @@ impl Witness for Witnessed<'_> {
     fn store_object(&self, path: &[u8]) -> Option<Digest> {
         let object = self.memory.store_dir.parse(path).ok()?;
         RecordedStore::digest_object(&*self.memory.store, &object)
+    }
+}
+
+/// What states vouch for, for another thread.
+struct Vouching<'d>(Reading<'d>);
+
+impl Voucher for Vouching<'_> {
+    fn vouched(&self, question: &Question, stamp: &State) -> Option<Digest> {
+        self.0.vouched(question, stamp)
     }
 }
 

@@ -7,6 +7,7 @@
 //! a remote for those who have none. Layout and trust are drawn in `docs/remote.md`.
 
 mod address;
+mod candidate;
 mod counts;
 mod entry;
 mod index;
@@ -18,6 +19,7 @@ mod push;
 mod remotes;
 pub mod serve;
 
+pub use candidate::Candidate;
 pub use address::{Address, BadAddress, Mode};
 pub use counts::{Counts, Wrong};
 pub use entry::{Entry, Payload};
@@ -25,6 +27,6 @@ pub use index::{HISTORY, Index};
 pub use key::{BadKey, Keyring, PublicKey, SecretKey};
 pub use object::{Kind, pack, unpack};
 pub use place::{Place, Trouble};
-pub use pull::{Candidate, Lookup};
+pub use pull::Lookup;
 pub use push::{Care, Pushed, Travelling, travelling};
 pub use remotes::{DEADLINE, Remotes, Settings};

@@ -74,6 +74,11 @@ pub(crate) enum Expected {
     Anything,
 }
 
+/// Requests under way at once.
+pub(crate) const AT_ONCE: usize = 32;
+/// Files of a directory that are read at once: each takes a thread.
+const FILES_AT_ONCE: usize = 4;
+
 /// The longest that connecting may take. Deadlines are usually shorter.
 const CONNECTING: Duration = Duration::from_secs(10);
 
@@ -138,6 +143,11 @@ impl Place {
     /// Whether two that replace an object at once cannot lose what the other wrote.
     pub fn compares(&self) -> bool {
         self.compares
+    }
+
+    /// How many objects are asked for at once.
+    pub(crate) fn at_once(&self) -> usize {
+        if self.directory.is_some() { FILES_AT_ONCE } else { AT_ONCE }
     }
 
     /// The object as it lies there; none if there is none.

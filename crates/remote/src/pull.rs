@@ -2,28 +2,18 @@
 //!
 //! 1. One request fetches the index of the question; entries with no good signature are dropped before anything they name
 //!    is looked at.
-//! 2. For the newest entry everything that is not here yet is fetched together: nodes of observations and the answer.
-//! 3. Each object is unpacked within bounds and must be what its digest says.
-//! 4. Whoever asked verifies the candidate as one from disk; if it does not hold, the next entry is tried, then the next remote.
+//! 2. For the newest entry everything that is not here yet is fetched together: nodes of observations and the answer ([`Candidate`]).
+//! 3. Whoever asked verifies the candidate as one from disk; if it does not hold, the next entry is tried, then the next remote.
 
-use crate::counts::Wrong;
-use crate::entry::{Entry, Payload};
+use crate::candidate::Candidate;
+use crate::entry::Entry;
 use crate::index::Index;
 use crate::object::{Kind, unpack};
-use crate::place::{Place, Trouble};
+use crate::place::Trouble;
 use crate::remotes::{Reached, Remotes};
-use firn_cache::Answer;
 use firn_host::Digest;
-use firn_memo::kept::observation::Node;
-use firn_memo::kept::{Flat, Record, Stored};
-use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// Requests under way at once.
-pub(crate) const AT_ONCE: usize = 32;
-/// The most bytes, unpacked, that are fetched for one question.
-const MOST_TOGETHER: usize = 256 << 20;
 
 /// A question being asked.
 pub struct Lookup<'r> {
@@ -37,14 +27,6 @@ pub struct Lookup<'r> {
     entries: Vec<Entry>,
     /// Nodes fetched for this question.
     nodes: BTreeMap<Digest, Vec<u8>>,
-    together: usize,
-}
-
-/// An answer that somebody who is believed has given; whether it holds here is not known yet.
-#[derive(Debug)]
-pub struct Candidate {
-    /// The answer as the database takes it: nodes that were known already are not among its nodes.
-    pub answer: Answer,
 }
 
 impl Remotes {
@@ -52,7 +34,7 @@ impl Remotes {
     pub fn ask(&self, question: Digest) -> Lookup<'_> {
         self.count(|counts| counts.asked += 1);
         let (text, entries, nodes) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Lookup { remotes: self, question, at: None, text, entries, nodes, together: 0 }
+        Lookup { remotes: self, question, at: None, text, entries, nodes }
     }
 
     /// The digests of all questions that remotes have answers to, as far as they tell; and the remotes that do not tell.
@@ -71,17 +53,20 @@ impl Remotes {
     }
 }
 
-impl Lookup<'_> {
+impl<'r> Lookup<'r> {
     /// The next candidate. `is_known` says which nodes need not be fetched.
-    pub fn next(&mut self, is_known: &dyn Fn(&Digest) -> bool) -> Option<Candidate> {
+    pub fn next(&mut self, is_known: &dyn Fn(&Digest) -> bool) -> Option<Candidate<'r>> {
         self.next_of(is_known, &|_| true)
     }
 
     /// As [`Lookup::next`], if the question in full is wanted: nothing is fetched for others.
-    pub fn next_of(&mut self, is_known: &dyn Fn(&Digest) -> bool, is_wanted: &dyn Fn(&[u8]) -> bool) -> Option<Candidate> {
+    pub fn next_of(&mut self, is_known: &dyn Fn(&Digest) -> bool, is_wanted: &dyn Fn(&[u8]) -> bool) -> Option<Candidate<'r>> {
         loop {
             if let Some(entry) = self.entries.pop() {
-                if let Some(candidate) = self.fetch(entry, is_known) {
+                let reached = self.remotes.reached.get(self.at?)?;
+                let asked = (self.question, &self.text[..]);
+                let had = std::mem::take(&mut self.nodes);
+                if let Some(candidate) = Candidate::fetch(self.remotes, reached, asked, &entry, had, is_known) {
                     self.remotes.count(|counts| counts.candidates += 1);
                     return Some(candidate);
                 }
@@ -94,6 +79,11 @@ impl Lookup<'_> {
             self.at = Some(next);
             self.begin(next, is_wanted);
         }
+    }
+
+    /// The candidate did not hold: what has come of it need not be fetched for the next.
+    pub fn refuse(&mut self, candidate: Candidate<'r>) {
+        self.nodes = candidate.into_nodes();
     }
 
     /// The candidate held, and this is what evaluating it would have taken.
@@ -128,80 +118,6 @@ impl Lookup<'_> {
         }
         self.text = index.question;
     }
-
-    fn fetch(&mut self, entry: Entry, is_known: &dyn Fn(&Digest) -> bool) -> Option<Candidate> {
-        let reached = self.remotes.reached.get(self.at?)?;
-        if reached.is_left_alone() {
-            return None;
-        }
-        let missing = entry.nodes.iter().filter(|node| !self.nodes.contains_key(node) && !is_known(node));
-        let mut wanted: Vec<(Kind, Digest)> = missing.map(|node| (Kind::Node, *node)).collect();
-        wanted.push((Kind::Answer, entry.answer));
-        let fetched = self.remotes.wait(reached, fetch_all(&reached.place, wanted))?;
-        let mut payload = None;
-        for ((kind, digest), packed) in fetched {
-            match self.open(kind, &digest, packed) {
-                Ok(bytes) if kind == Kind::Answer => payload = Payload::decode(&bytes).ok(),
-                Ok(bytes) => _ = self.nodes.insert(digest, bytes),
-                Err(wrong) => {
-                    self.remotes.blame(reached, wrong);
-                    return None;
-                }
-            }
-        }
-        let Some(payload) = payload else {
-            self.remotes.blame(reached, Wrong::Malformed);
-            return None;
-        };
-        Some(Candidate { answer: self.answer(entry, payload) })
-    }
-
-    /// Unpacks an object; it must be what its name says.
-    fn open(&mut self, kind: Kind, digest: &Digest, packed: Option<Vec<u8>>) -> Result<Vec<u8>, Wrong> {
-        let Some(packed) = packed else {
-            self.remotes.count(|counts| counts.absent += 1);
-            return Err(Wrong::Incomplete);
-        };
-        self.remotes.count(|counts| {
-            counts.fetched += 1;
-            counts.bytes_in += packed.len() as u64;
-        });
-        let bytes = unpack(kind, &packed)?;
-        self.together += bytes.len();
-        if self.together > MOST_TOGETHER {
-            return Err(Wrong::TooLarge);
-        }
-        let named = if kind == Kind::Node { Node::digest(&bytes) } else { Payload::digest(&bytes) };
-        if named == *digest { Ok(bytes) } else { Err(Wrong::NotItsName) }
-    }
-
-    fn answer(&self, entry: Entry, payload: Payload) -> Answer {
-        let fetched = |node: &Digest| Some((*node, self.nodes.get(node)?.clone()));
-        let mut nodes: Vec<(Digest, Vec<u8>)> = entry.nodes.iter().filter_map(fetched).collect();
-        let root = Flat::root(&entry.nodes);
-        let observations = root.0;
-        nodes.push(root);
-        let record = Record {
-            question: self.text.clone(),
-            result: Stored::Inline(payload.result),
-            log: payload.log,
-            observations,
-            needs: payload.needs,
-            cost: entry.cost,
-            durability: entry.durability,
-            made: entry.made,
-            places: Vec::new(),
-        };
-        Answer { question: self.question, record, nodes }
-    }
-}
-
-type Fetched = Vec<((Kind, Digest), Option<Vec<u8>>)>;
-
-/// Fetches objects together.
-async fn fetch_all(place: &Place, wanted: Vec<(Kind, Digest)>) -> Result<Fetched, Trouble> {
-    let one = |(kind, digest): (Kind, Digest)| async move { Ok(((kind, digest), place.get(kind, &digest).await?)) };
-    stream::iter(wanted).map(one).buffer_unordered(AT_ONCE).try_collect().await
 }
 
 /// Whether a remote can be read at all: for those who are asked, not for evaluations.

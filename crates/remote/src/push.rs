@@ -12,7 +12,7 @@ use crate::index::Index;
 use crate::key::{Keyring, SecretKey};
 use crate::object::{Kind, pack};
 use crate::place::{Expected, Trouble};
-use crate::pull::AT_ONCE;
+use crate::place::AT_ONCE;
 use crate::remotes::{Reached, Remotes};
 use firn_cache::{Found, Reading};
 use firn_host::Digest;

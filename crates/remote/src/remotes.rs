@@ -10,6 +10,7 @@ use crate::key::{Keyring, SecretKey};
 use crate::place::{Place, Trouble};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
@@ -31,7 +32,7 @@ pub const DEADLINE: Duration = Duration::from_secs(3);
 
 /// The remotes of a run.
 pub struct Remotes {
-    runtime: Runtime,
+    runtime: Arc<Runtime>,
     pub(crate) reached: Vec<Reached>,
     pub(crate) keys: Keyring,
     pub(crate) secret: Option<SecretKey>,
@@ -73,7 +74,7 @@ impl Remotes {
             let _inside = runtime.enter();
             addresses.iter().filter_map(&mut reach).collect()
         };
-        Ok(Remotes { runtime, reached, keys, secret, deadline, counts: RefCell::new(counts), report: Box::new(report) })
+        Ok(Remotes { runtime: Arc::new(runtime), reached, keys, secret, deadline, counts: RefCell::new(counts), report: Box::new(report) })
     }
 
     /// What came of it so far.
@@ -115,6 +116,11 @@ impl Remotes {
                 None
             }
         }
+    }
+
+    /// What requests run on, for a thread that waits for them.
+    pub(crate) fn runtime(&self) -> Arc<Runtime> {
+        self.runtime.clone()
     }
 
     /// What is left of a remote's deadline.

@@ -60,9 +60,15 @@ impl Flat {
                 members.push((Placed::of(&observation, &roles), observation));
             }
         }
-        // What stands around the bindings of a file is in its code.
-        let whole: BTreeSet<AbsPath> = members.iter().filter_map(|(_, seen)| code_of(seen)).cloned().collect();
-        members.retain(|(_, seen)| !matches!(&seen.question, Question::Outline(path) if whole.contains(path)));
+        // What stands around the bindings of a file is in its code, and that is in its bytes.
+        // PERF: of a NixOS 2,300 files of 4,100 were read both ways.
+        let paths = |of: fn(&Observation) -> Option<&AbsPath>| members.iter().filter_map(|(_, seen)| of(seen)).cloned().collect();
+        let (codes, files): (BTreeSet<AbsPath>, BTreeSet<AbsPath>) = (paths(code_of), paths(file_of));
+        members.retain(|(_, seen)| match &seen.question {
+            Question::Outline(path) => !codes.contains(path) && !files.contains(path),
+            Question::Code(path) => !files.contains(path),
+            _ => true,
+        });
         members.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         members.dedup_by(|(a, _), (b, _)| a == b);
         let mut nodes = Vec::new();
@@ -92,6 +98,11 @@ impl Flat {
         let bytes = Node { children: nodes.to_vec(), ..Node::default() }.encode(&Roles::new());
         (Node::digest(&bytes), bytes)
     }
+}
+
+/// The file whose bytes are observed.
+fn file_of(seen: &Observation) -> Option<&AbsPath> {
+    if let Question::File(path) = &seen.question { Some(path) } else { None }
 }
 
 /// The file whose code is observed.
@@ -210,10 +221,17 @@ mod tests {
     }
 
     #[test]
-    fn code_travels_with_its_bytes_and_for_what_stands_around_its_bindings() {
+    fn code_travels_with_its_bytes_and_bytes_for_the_code_and_what_stands_around_its_bindings() {
         let at = |name: &str| AbsPath::new(format!("/a/{name}").as_bytes()).unwrap();
         let seen = |question, answer: u8| Observation::new(question, Digest([answer; 32]), Durability::Medium);
-        let own = vec![seen(Question::Code(at("x")), 1), seen(Question::Outline(at("x")), 2), seen(Question::Outline(at("y")), 3)];
+        let own = vec![
+            seen(Question::Code(at("x")), 1),
+            seen(Question::Outline(at("x")), 2),
+            seen(Question::Outline(at("y")), 3),
+            seen(Question::File(at("z")), 4),
+            seen(Question::Code(at("z")), 5),
+            seen(Question::Outline(at("z")), 6),
+        ];
         let texts = BTreeMap::from([(at("x"), Digest([9; 32]))]);
         let bytes = Node { own: own.clone(), texts, ..Node::default() }.encode(&roles("/a"));
         let flat = Flat::new(Node::digest(&bytes), &|_| Some(bytes.clone())).unwrap();
@@ -221,7 +239,7 @@ mod tests {
         let read = Node::decode_all(node, &roles("/a")).unwrap();
         let mut found: Vec<Observation> = read.own.into_iter().map(Option::unwrap).collect();
         found.sort_by_key(|seen| seen.digest);
-        assert_eq!(found, [own[0].clone(), own[2].clone()]);
+        assert_eq!(found, [own[0].clone(), own[2].clone(), own[3].clone()]);
         assert_eq!(read.texts, [(at("x"), (Digest([9; 32]), Digest([1; 32])))]);
     }
 

@@ -26,5 +26,5 @@ pub use key::{Argument, Asked, EPOCH, Entry, Key};
 pub use record::{Record, Stored};
 pub use roles::{ENTRY, HERE, ROOT, Roles, STORE};
 pub use sets::{Encoded, Nodes, NotStorable, ObservationId, SetId, Sets, is_storable};
-pub use verify::{Change, Counts, Ground, Judged, Verifier, Witness, digest_location};
+pub use verify::{Change, Counts, Ground, Judged, Verifier, Voucher, Witness, digest_location};
 pub use written::{Place, Written, WrittenEntry};

@@ -6,7 +6,7 @@
 //! 4. The content of a file, and the listing of a directory, need not be read where the state of the file is one that
 //!    an earlier reading vouched for, and that state is old enough to tell two contents apart.
 //! 5. What is under a name among places is as it was if the places are; otherwise they are looked into (`members.rs`).
-//! 6. What has to be read is read on several threads, once it is clear that much has to be.
+//! 6. Once it is clear that much has to be read, everything is asked on several threads.
 //! 7. Whatever cannot be asked again does not hold.
 
 mod ahead;
@@ -29,15 +29,30 @@ pub trait Witness {
     /// The bytes of a node of observations.
     fn node(&self, digest: &Digest) -> Option<Vec<u8>>;
 
+    /// The same, if it need not be waited for.
+    fn node_now(&self, digest: &Digest) -> Option<Vec<u8>> {
+        self.node(digest)
+    }
+
     /// The digest that was found when the file or directory at a path was in this state.
     fn vouched(&self, question: &Question, stamp: &Stamp) -> Option<Digest>;
 
     /// Notes what a state was found to vouch for.
     fn vouch(&self, question: &Question, stamp: &Stamp, digest: Digest);
 
+    /// As [`Witness::vouched`], for another thread; none if nothing is vouched for.
+    fn voucher(&self) -> Option<Box<dyn Voucher + '_>> {
+        None
+    }
+
     /// The digest of what the store says of an object, by its printed path.
     fn store_object(&self, path: &[u8]) -> Option<Digest>;
+}
 
+/// Knows what states vouch for, as [`Witness::vouched`] says.
+pub trait Voucher: Send {
+    /// The digest that was found when the file or directory at a path was in this state.
+    fn vouched(&self, question: &Question, stamp: &Stamp) -> Option<Digest>;
 }
 
 /// What verification did.
@@ -83,6 +98,26 @@ impl Judged {
     }
 }
 
+/// The way through the nodes under a root.
+struct Way {
+    /// Nodes to judge; marked, those of which only what is below them is not judged yet.
+    todo: Vec<(Digest, bool)>,
+    /// Nodes that were opened before their turn.
+    opened: FxHashMap<Digest, Opened>,
+    /// Contents and listings that had been read when it began.
+    read_before: u64,
+}
+
+/// What a node says.
+#[derive(Default)]
+struct Opened {
+    children: Vec<Digest>,
+    /// It was asked about before its turn.
+    is_asked: bool,
+    /// None: something in it names a tree that this run does not have, or it cannot be read.
+    own: Option<Vec<Observation>>,
+}
+
 /// Judges observations; what was judged before in the run stays so.
 pub struct Verifier<'a> {
     host: &'a dyn Host,
@@ -106,68 +141,93 @@ impl<'a> Verifier<'a> {
     /// Whether everything observed under this node is still so.
     pub fn holds(&self, root: Digest) -> bool {
         self.judged.failed.replace(None);
-        let mut todo = vec![(root, None::<Vec<Digest>>)];
-        while let Some((digest, below)) = todo.pop() {
-            match below {
-                // All below have been judged: the first that fails ends the walk, so they hold.
-                Some(_) => _ = self.judged.nodes.borrow_mut().insert(digest, true),
-                None => {
-                    let known = self.judged.nodes.borrow().get(&digest).copied();
-                    match known {
-                        Some(true) => continue,
-                        Some(false) => return self.fail(&todo),
-                        None => {}
-                    }
-                    let Some(bytes) = self.witness.node(&digest).filter(|bytes| Node::digest(bytes) == digest) else {
-                        // It may be found later, elsewhere: nothing is judged.
-                        return false;
-                    };
-                    let Some(children) = self.own_hold(&bytes) else {
-                        self.judged.nodes.borrow_mut().insert(digest, false);
-                        return self.fail(&todo);
-                    };
-                    let more: Vec<_> = children.iter().map(|&child| (child, None)).collect();
-                    todo.push((digest, Some(children)));
-                    todo.extend(more);
-                }
+        let mut way = Way { todo: vec![(root, false)], ..self.way() };
+        while let Some((digest, is_below_judged)) = way.todo.pop() {
+            // All below have been judged: the first that fails ends the walk, so they hold.
+            if is_below_judged {
+                self.judged.nodes.borrow_mut().insert(digest, true);
+                continue;
+            }
+            let known = self.judged.nodes.borrow().get(&digest).copied();
+            match known {
+                Some(true) => continue,
+                Some(false) => return self.fail(&way),
+                None => {}
+            }
+            let opened = match way.opened.remove(&digest) {
+                Some(opened) => opened,
+                None => match self.open(&digest, self.witness.node(&digest)) {
+                    Some(opened) => opened,
+                    // It may be found later, elsewhere: nothing is judged.
+                    None => return false,
+                },
+            };
+            self.count(|counts| counts.nodes += 1);
+            way.todo.push((digest, true));
+            way.todo.extend(opened.children.iter().map(|&child| (child, false)));
+            if !self.all_hold(opened, &mut way) {
+                self.judged.nodes.borrow_mut().insert(digest, false);
+                return self.fail(&way);
             }
         }
         true
     }
 
+    fn way(&self) -> Way {
+        Way { todo: Vec::new(), opened: FxHashMap::default(), read_before: self.judged.counts().read }
+    }
+
     /// What contains something that does not hold does not hold either.
-    fn fail(&self, todo: &[(Digest, Option<Vec<Digest>>)]) -> bool {
-        let mut nodes = self.judged.nodes.borrow_mut();
-        for (digest, below) in todo {
-            if below.is_some() {
-                nodes.insert(*digest, false);
-            }
-        }
+    fn fail(&self, way: &Way) -> bool {
+        let above = way.todo.iter().filter(|(_, is_below_judged)| *is_below_judged);
+        self.judged.nodes.borrow_mut().extend(above.map(|(digest, _)| (*digest, false)));
         false
     }
 
-    /// The nodes below, if what was observed in the node itself is still so.
-    fn own_hold(&self, bytes: &[u8]) -> Option<Vec<Digest>> {
-        self.count(|counts| counts.nodes += 1);
-        let Decoded { children, own, texts } = Node::decode_all(bytes, self.roles).ok()?;
+    /// A node that is there, and is the one that was asked for.
+    fn open(&self, digest: &Digest, bytes: Option<Vec<u8>>) -> Option<Opened> {
+        let bytes = bytes.filter(|bytes| Node::digest(bytes) == *digest)?;
+        let Ok(Decoded { children, own, texts }) = Node::decode_all(&bytes, self.roles) else {
+            return Some(Opened::default());
+        };
         self.judged.texts.borrow_mut().extend(texts);
-        let own = own.into_iter().collect::<Option<Vec<Observation>>>()?;
-        self.all_hold(own).then_some(children)
+        let own = own.into_iter().collect::<Option<Vec<Observation>>>();
+        Some(Opened { children, own: own.map(cheapest_first), is_asked: false })
     }
 
-    fn all_hold(&self, mut own: Vec<Observation>) -> bool {
-        own.sort_by_key(|observation| price(&observation.question));
-        let (already, mut ahead) = (self.judged.counts().read, false);
+    /// Whether all of this holds, cheapest first. Once much has to be read, everything that is known to lie ahead is asked on
+    /// several threads.
+    fn all_hold(&self, Opened { own, is_asked, .. }: Opened, way: &mut Way) -> bool {
+        let (Some(own), mut is_asked) = (own, is_asked) else { return false };
         for (at, observation) in own.iter().enumerate() {
-            if !ahead && self.judged.counts().read >= already + ahead::ALONE {
-                ahead = true;
-                self.read_ahead(&own[at..]);
+            if !is_asked && self.judged.counts().read >= way.read_before + ahead::ALONE {
+                is_asked = true;
+                let others = self.open_all(way);
+                let others = others.iter().filter_map(|digest| way.opened.get(digest)?.own.as_ref());
+                self.ask_ahead(own[at..].iter().chain(others.flatten()));
             }
             if !self.is_so(observation) {
                 return false;
             }
         }
         true
+    }
+
+    /// Opens the nodes that are still to be judged, as far as they are there; which these are.
+    fn open_all(&self, way: &mut Way) -> Vec<Digest> {
+        let ahead = way.todo.iter().filter(|(_, is_below_judged)| !is_below_judged);
+        let (mut todo, mut all): (Vec<Digest>, Vec<Digest>) = (ahead.map(|(digest, _)| *digest).collect(), Vec::new());
+        while let Some(digest) = todo.pop() {
+            if self.judged.nodes.borrow().contains_key(&digest) || way.opened.contains_key(&digest) {
+                continue;
+            }
+            if let Some(opened) = self.open(&digest, self.witness.node_now(&digest)) {
+                todo.extend(&opened.children);
+                way.opened.insert(digest, Opened { is_asked: true, ..opened });
+                all.push(digest);
+            }
+        }
+        all
     }
 
     fn is_so(&self, observation: &Observation) -> bool {
@@ -193,11 +253,6 @@ impl<'a> Verifier<'a> {
         answer
     }
 
-    /// The state of what is at the path, if it is old enough to vouch.
-    fn settled(&self, path: &AbsPath) -> Option<Stamp> {
-        self.host.lstat(path).ok()?.map(|stat| stat.stamp).filter(|stamp| stamp.is_settled(self.now))
-    }
-
     /// Content or a listing was read.
     fn was_read(&self, question: &Question, stamp: Option<&Stamp>, digest: Option<Digest>) {
         self.count(|counts| counts.read += 1);
@@ -209,7 +264,7 @@ impl<'a> Verifier<'a> {
     fn ask(&self, question: &Question) -> Option<Digest> {
         match question {
             Question::File(path) | Question::Code(path) | Question::Directory(path) => {
-                let stamp = self.settled(path);
+                let stamp = settled(self.host, path, self.now);
                 if let Some(stamp) = &stamp
                     && let Some(digest) = self.witness.vouched(question, stamp)
                 {
@@ -251,9 +306,19 @@ impl<'a> Verifier<'a> {
     }
 }
 
+/// The state of what is at the path, if it is old enough to vouch.
+fn settled(host: &dyn Host, path: &AbsPath, now: i64) -> Option<Stamp> {
+    host.lstat(path).ok()?.map(|stat| stat.stamp).filter(|stamp| stamp.is_settled(now))
+}
+
 /// The digest of where a tree lies.
 pub fn digest_location(path: &[u8]) -> Digest {
     Digest(blake3::derive_key("firn memo 2026-11 location", path))
+}
+
+fn cheapest_first(mut observations: Vec<Observation>) -> Vec<Observation> {
+    observations.sort_by_key(|observation| price(&observation.question));
+    observations
 }
 
 /// What it costs to ask, roughly.

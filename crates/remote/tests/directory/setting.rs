@@ -74,7 +74,8 @@ pub fn results(remotes: &Remotes, name: &str) -> Vec<String> {
     let mut lookup = remotes.ask(question(name).0);
     let mut all = Vec::new();
     while let Some(candidate) = lookup.next(&|_| false) {
-        let record = candidate.answer.record;
+        let Some(answer) = candidate.into_answer() else { continue };
+        let record = answer.record;
         let Stored::Inline(result) = record.result else { panic!("a result comes inline") };
         assert_eq!((record.question, &record.log[..]), (question(name).1, &b"trace: x\n"[..]));
         all.push(String::from_utf8(result).unwrap());

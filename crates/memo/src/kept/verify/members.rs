@@ -1,6 +1,6 @@
 //! What the places of a group have under a name, now: listings that are no longer as they were may have the same under most names.
 
-use super::Verifier;
+use super::{Opened, Verifier, cheapest_first};
 use crate::kept::group::digest_kept;
 use crate::kept::observation::Node;
 use firn_host::{Digest, Observation, Question, digest_binding, digest_entry_type};
@@ -46,7 +46,8 @@ impl Verifier<'_> {
         }
         let Some(places) = self.places(group) else { return false };
         self.count(|counts| counts.nodes += 1);
-        let holds = self.all_hold(places.to_vec());
+        let opened = Opened { own: Some(cheapest_first(places.to_vec())), ..Opened::default() };
+        let holds = self.all_hold(opened, &mut self.way());
         self.judged.nodes.borrow_mut().insert(group, holds);
         holds
     }
