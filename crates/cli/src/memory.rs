@@ -13,6 +13,7 @@
 mod glance;
 mod history;
 mod recorder;
+mod witness;
 
 pub use glance::{Glance, Glanced};
 pub use history::Remembered;
@@ -26,14 +27,13 @@ use firn_host::{
 };
 use firn_memo::kept::{
     Asked, Counts, ENTRY, Encoded, Entry, HERE, Judged, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stored, Verifier,
-    Voucher, Witness, labels, plain,
+    labels, plain,
 };
-use firn_remote::Candidate;
 use firn_store::store_dir::StoreDir;
 use firn_value::{Context, List, ListBuilder, Production, Value};
 use recorder::{Listener, Recorder, place};
+use witness::Witnessed;
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -547,59 +547,6 @@ impl Memory {
         if let Some(shared) = &self.shared {
             lock(shared).finish(&self.disk);
         }
-    }
-}
-
-/// What verification asks of the database and the store.
-struct Witnessed<'a, 's> {
-    memory: &'a Memory,
-    reading: &'a Reading<'a>,
-    /// The answer of a remote that is being verified.
-    coming: RefCell<Option<Candidate<'s>>>,
-}
-
-impl<'a> Witnessed<'a, '_> {
-    fn new(memory: &'a Memory, reading: &'a Reading<'a>) -> Self {
-        Witnessed { memory, reading, coming: RefCell::default() }
-    }
-}
-
-impl Witness for Witnessed<'_, '_> {
-    fn node(&self, digest: &Digest) -> Option<Vec<u8>> {
-        let coming = self.coming.borrow_mut().as_mut().and_then(|candidate| candidate.node(digest));
-        coming.or_else(|| self.reading.node(digest))
-    }
-
-    fn node_now(&self, digest: &Digest) -> Option<Vec<u8>> {
-        let coming = self.coming.borrow_mut().as_mut().and_then(|candidate| candidate.node_now(digest));
-        coming.or_else(|| self.reading.node(digest))
-    }
-
-    fn vouched(&self, question: &Question, stamp: &State) -> Option<Digest> {
-        self.reading.vouched(question, stamp)
-    }
-
-    fn voucher(&self) -> Option<Box<dyn Voucher + '_>> {
-        let reading = self.memory.disk.read().filter(Reading::vouches)?;
-        Some(Box::new(Vouching(reading)))
-    }
-
-    fn vouch(&self, question: &Question, stamp: &State, digest: Digest) {
-        lock(&self.memory.stamps).push((question.clone(), *stamp, digest));
-    }
-
-    fn store_object(&self, path: &[u8]) -> Option<Digest> {
-        let object = self.memory.store_dir.parse(path).ok()?;
-        RecordedStore::digest_object(&*self.memory.store, &object)
-    }
-}
-
-/// What states vouch for, for another thread.
-struct Vouching<'d>(Reading<'d>);
-
-impl Voucher for Vouching<'_> {
-    fn vouched(&self, question: &Question, stamp: &State) -> Option<Digest> {
-        self.0.vouched(question, stamp)
     }
 }
 

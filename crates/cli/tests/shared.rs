@@ -121,9 +121,19 @@ fn measured(mut command: Command, stats: &Path, attribute: &str, name: &str) -> 
 }
 
 const PROGRAM: &str = "let f = n: if n < 2 then n else f (n - 1) + f (n - 2); in \
-    { x = f 23; long = f 37; y = import ./b.nix; z = builtins.readFile ./t; d = (derivation { name = \"n\"; system = \"s\"; builder = ./t; }).drvPath; }";
+    { x = f 23; long = import ./project.nix f; y = import ./b.nix; z = builtins.readFile ./t; d = (derivation { name = \"n\"; system = \"s\"; builder = ./t; }).drvPath; }";
+
+/// A thousand files in forty directories, which are listed, and a millisecond of work in each file.
+const PROJECT: &str = "f: let sum = builtins.foldl' builtins.add 0; in sum (map (dir: sum (map (file: \
+    (import (./parts + \"/${dir}/${file}\") { inherit f; n = 21; }).value) \
+    (builtins.attrNames (builtins.readDir (./parts + \"/${dir}\"))))) (builtins.attrNames (builtins.readDir ./parts)))";
 
 fn fill(machine: &Machine) {
+    machine.write("project.nix", PROJECT);
+    for part in 0..1000 {
+        let text = format!("{{ f, n }}: {{ name = \"part {part}\"; value = f n; }}\n# {}\n", "what it is for ".repeat(part % 100));
+        machine.write(&format!("parts/{}/{part}.nix", part % 40), &text);
+    }
     machine.write("default.nix", PROGRAM);
     machine.write("b.nix", "import ./c.nix + 1\n");
     machine.write("c.nix", "2\n");
@@ -171,7 +181,7 @@ fn takes_a_tenth(a: &Machine, b: &Machine, remote: &str) {
     let timed = |command: Command| {
         let began = Instant::now();
         let said = asks(command, "long");
-        assert_eq!(text(&said.stdout), "24157817\n", "{remote}: {}", text(&said.stderr));
+        assert_eq!(text(&said.stdout), "10946000\n", "{remote}: {}", text(&said.stderr));
         began.elapsed()
     };
     let cold = timed(b.firn("off", remote));

@@ -1,6 +1,7 @@
 //! Looking at what is remembered about a question: every answer with what it rests on, and what of that is no longer so.
 
-use super::{Memory, Pending, Witnessed, lock};
+use super::witness::Witnessed;
+use super::{Memory, Pending, lock};
 use firn_cache::Reading;
 use firn_host::{AbsPath, Host, Observation};
 use firn_memo::kept::{Asked, Change, Entry, Ground, Key, ObservationId, Record, Roles, SetId, Verifier, Witness, Written, labels};

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(super) const PAGE: usize = 4 << 10;
 /// The first block has small pages: a program that does little touches no more than it needs.
-const FIRST_BLOCK: usize = 8 << 20;
+const FIRST_BLOCK: usize = 16 << 20;
 const BLOCK: usize = 32 << 20;
 
 pub(super) struct Ground {
