@@ -65,8 +65,10 @@ static SPARED: AtomicUsize = AtomicUsize::new(0);
 /// What is in memory of a text.
 enum Held {
     Text(SourceText),
-    /// Let go: what it hashed to, and if twins are looked for its BLAKE3.
-    Hash(u64, Option<Box<[u8; 32]>>),
+    /// Let go: what it hashed to.
+    Hash(u64),
+    /// Let go while twins are looked for: its BLAKE3.
+    Digest(Box<[u8; 32]>),
     /// Forgotten, or no longer what it was.
     Nothing,
 }
@@ -144,20 +146,16 @@ impl SourceFile {
             return Some(text.clone());
         }
         let mut held = own.text.write().unwrap_or_else(|e| e.into_inner());
-        match &*held {
-            Held::Text(text) => Some(text.clone()),
-            Held::Nothing => None,
-            Held::Hash(hash, digest) => {
-                let text = self.reread.as_ref().and_then(|reread| reread())?;
-                let is_same = match digest {
-                    Some(digest) => **digest == *blake3::hash(&text).as_bytes(),
-                    None => text.len() == self.len as usize && hash_of(&text) == *hash,
-                };
-                let text = Arc::new(is_same.then_some(text)?);
-                *held = Held::Text(text.clone());
-                Some(text)
-            }
-        }
+        let reread = || self.reread.as_ref().and_then(|reread| reread());
+        let same = match &*held {
+            Held::Text(text) => return Some(text.clone()),
+            Held::Nothing => return None,
+            Held::Hash(hash) => reread().filter(|text| text.len() == self.len as usize && hash_of(text) == *hash),
+            Held::Digest(digest) => reread().filter(|text| **digest == *blake3::hash(text).as_bytes()),
+        };
+        let text = Arc::new(same?);
+        *held = Held::Text(text.clone());
+        Some(text)
     }
 
     /// From now on [`SourceFile::says`] knows the text, whatever becomes of it.
@@ -169,8 +167,8 @@ impl SourceFile {
     pub fn says(&self, text: &[u8]) -> bool {
         match &*self.own().text.read().unwrap_or_else(|e| e.into_inner()) {
             Held::Text(held) => ***held == *text,
-            Held::Hash(_, held) => self.len as usize == text.len() && held.as_deref().is_some_and(|held| *held == *blake3::hash(text).as_bytes()),
-            Held::Nothing => false,
+            Held::Digest(digest) => self.len as usize == text.len() && **digest == *blake3::hash(text).as_bytes(),
+            Held::Hash(_) | Held::Nothing => false,
         }
     }
 
@@ -198,8 +196,10 @@ impl SourceFile {
         let mut held = own.text.write().unwrap_or_else(|e| e.into_inner());
         if let Held::Text(text) = &*held {
             own.lines.get_or_init(|| Lines::of(text));
-            let is_sought = own.is_sought.load(Ordering::Relaxed);
-            *held = Held::Hash(hash_of(text), is_sought.then(|| Box::new(*blake3::hash(text).as_bytes())));
+            *held = match own.is_sought.load(Ordering::Relaxed) {
+                true => Held::Digest(Box::new(*blake3::hash(text).as_bytes())),
+                false => Held::Hash(hash_of(text)),
+            };
         }
     }
 
