@@ -76,6 +76,12 @@ fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<
         ("derivations", seconds("derivation_time")),
         ("io", Tree::Float(firn_host::io_time().as_secs_f64())),
     ]);
+    let firn = vec![
+        ("derivations", number("derivations")),
+        ("filesShared", number("files_shared")),
+        ("parsed", number("parsed")),
+        ("time", phases),
+    ];
     let mut members = vec![
         ("cpuTime", Tree::Float(cpu)),
         ("gc", object(vec![("heapSize", heap.clone()), ("totalBytes", heap)])),
@@ -89,7 +95,7 @@ fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<
         ("nrPrimOpCalls", number("primop_calls")),
         ("nrThunks", number("thunks")),
         ("time", object(vec![("cpu", Tree::Float(cpu))])),
-        ("firn", object(vec![("derivations", number("derivations")), ("parsed", number("parsed")), ("time", phases)])),
+        ("firn", object(firn)),
     ];
     if let Some(spent) = firn_eval::times::spent() {
         let part = |(nanoseconds, stretches): (u64, u64)| Tree::List(vec![Tree::Int(nanoseconds as i64), Tree::Int(stretches as i64)]);

@@ -89,7 +89,7 @@ impl Machine {
     }
 
     fn eval_constant(&self, expr: &'static Expr, _: Frame<'_>) -> Result<Value> {
-        if let Expr::Const(value) = expr { self.force(*value, Pos::NONE) } else { astray() }
+        if let Expr::Const(value, _) = expr { self.force(*value, Pos::NONE) } else { astray() }
     }
 
     fn eval_local(&self, expr: &'static Expr, frame: Frame<'_>) -> Result<Value> {

@@ -31,7 +31,7 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn cell(&self, expr: &'static Expr, frame: Frame<'_>) -> Option<Value> {
         match expr {
-            Expr::Const(value) => Some(*value),
+            Expr::Const(value, _) => Some(*value),
             Expr::Local(slot, _) => Some(frame.local(*slot)),
             Expr::Capture(index, _) => Some(frame.capture(*index)),
             _ => None,
@@ -145,7 +145,7 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn delay(&self, expr: &'static Expr, frame: Frame<'_>) -> Value {
         match expr {
-            Expr::Const(value) => *value,
+            Expr::Const(value, _) => *value,
             Expr::Local(slot, _) => frame.local(*slot),
             Expr::Capture(index, _) => frame.capture(*index),
             Expr::Suspend(node) => self.suspend(&node.body, frame),
@@ -257,7 +257,7 @@ impl Machine {
     #[inline]
     pub(crate) fn make_cell(&self, expr: &'static Expr, slot: u32, frame: Frame<'_>) {
         let cell = match expr {
-            Expr::Const(value) => *value,
+            Expr::Const(value, _) => *value,
             Expr::Local(from, _) => frame.local(*from),
             Expr::Capture(index, _) => frame.capture(*index),
             Expr::Lambda(lambda) => Closure::new(lambda, true).value(),

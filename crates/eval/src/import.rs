@@ -4,11 +4,11 @@ use crate::frame::{Frame, heap_slots};
 use crate::machine::Imported;
 use crate::times::{Doing, doing};
 use crate::{Machine, Stats};
-use firn_host::{AbsPath, FileContent, Follow};
+use firn_host::{AbsPath, Bindings as Guarded, FileContent, Follow};
 use firn_ir::Program;
 use firn_memo::kept::{guards, labels};
 use firn_source::diagnostics::{Diagnostic, Level};
-use firn_source::{Origin, Pos, SourceFile, Symbol};
+use firn_source::{Origin, Pos, Reread, SourceFile, Symbol};
 use firn_value::{Attrs, Constants, Error, ErrorKind, Function, Guard, Production, Result, Stamp, Value};
 use std::sync::Arc;
 
@@ -102,42 +102,26 @@ impl Machine {
         self.eval(&program.body.expr, Frame::new(&program.body, &locals, &[]))
     }
 
-    /// Parses and lowers a file.
+    /// Parses and lowers a file. The large set of it, if it has one, is seen name by name.
     pub fn load(&self, path: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        let Some(kept) = self.kept_code().filter(|_| scope.is_empty()) else {
-            return self.load_bindings(path, scope);
-        };
-        let (real, content) = self.read_source(path)?;
-        let digest = content.digest();
-        if let Some(program) = kept.find(path, digest) {
+        let real = self.real(path)?;
+        let (content, bindings) = doing(|| Doing::Input, || self.host().read_bindings(&real)).map_err(|e| self.host_error(e))?;
+        let kept = self.kept_code().filter(|_| scope.is_empty()).map(|kept| (kept, content.digest()));
+        if let Some(program) = kept.and_then(|(kept, digest)| kept.find(path, digest)) {
             return Ok(program);
         }
-        let (file, base) = self.register(path, real, content);
-        let (program, is_quiet) = self.compile_once(file, &base, scope)?;
-        if is_quiet {
+        let copied = if scope.is_empty() { self.copied(path, &real, &content, bindings) } else { None };
+        let (program, is_quiet) = match copied {
+            Some(program) => (program, true),
+            None => {
+                let (file, base) = self.register(path, real, content);
+                self.compile_once(file, &base, scope, bindings)?
+            }
+        };
+        if let Some((kept, digest)) = kept.filter(|_| is_quiet) {
             kept.keep(path, digest, program);
         }
         Ok(program)
-    }
-
-    /// As [`Machine::load`]; the large set of the file, if it has one, is seen name by name.
-    fn load_bindings(&self, path: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        let real = self.real(path)?;
-        let (content, bindings) = doing(|| Doing::Input, || self.host().read_bindings(&real)).map_err(|e| self.host_error(e))?;
-        let (file, base) = self.register(path, real, content);
-        let Some(bindings) = bindings else { return self.compile(file, &base, scope) };
-        Stats::bump(&self.stats.parsed);
-        let guard = |mut ast: firn_syntax::Ast| {
-            // A warning is told whoever looks at what.
-            if !ast.warnings().is_empty() || !ast.guard(bindings.start, bindings.guard) {
-                guards::see_all(Guard(bindings.guard));
-            }
-            self.lowered(ast, scope)
-        };
-        let program = self.parse(file, &base).and_then(guard);
-        file.release();
-        // What fails may fail because of any of them.
-        program.inspect_err(|_| guards::see_all(Guard(bindings.guard)))
     }
 
     /// Registers the text of a file, and the directory that its relative paths start from.
@@ -160,26 +144,47 @@ impl Machine {
     }
 
     fn register(&self, path: &AbsPath, real: AbsPath, content: FileContent) -> (&'static SourceFile, AbsPath) {
+        let (origin, reread, base) = self.origin(path, real);
+        (SourceFile::register_file(origin, content.into_bytes(), reread), base)
+    }
+
+    /// Where a text comes from, how it is read again, and where its relative paths start.
+    pub(crate) fn origin(&self, path: &AbsPath, real: AbsPath) -> (Origin, Reread, AbsPath) {
         let host = self.shared.host.clone();
         let reread = move || host.read_once(&real).ok().map(FileContent::into_bytes);
-        let origin = Origin::File(path.as_bytes().to_vec());
-        let file = SourceFile::register_file(origin, content.into_bytes(), Box::new(reread));
-        (file, path.parent().unwrap_or_else(AbsPath::root))
+        (Origin::File(path.as_bytes().to_vec()), Box::new(reread), path.parent().unwrap_or_else(AbsPath::root))
     }
 
     /// Parses and lowers a registered text; relative paths in it are relative to `base`.
     pub fn compile(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        self.compile_once(file, base, scope).map(|(program, _)| program)
+        self.compile_once(file, base, scope, None).map(|(program, _)| program)
     }
 
     /// The code, and whether nothing was said about the text.
-    fn compile_once(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol]) -> Result<(&'static Program<Value>, bool)> {
+    fn compile_once(
+        &self,
+        file: &'static SourceFile,
+        base: &AbsPath,
+        scope: &[Symbol],
+        bindings: Option<Guarded>,
+    ) -> Result<(&'static Program<Value>, bool)> {
         Stats::bump(&self.stats.parsed);
-        let ast = self.parse(file, base)?;
+        let see_all = || bindings.into_iter().for_each(|bindings| guards::see_all(Guard(bindings.guard)));
+        // What fails may fail because of any of them.
+        let mut ast = self.parse(file, base).inspect_err(|_| see_all())?;
         let is_quiet = ast.warnings().is_empty();
+        // A warning is told whoever looks at what.
+        let is_guarded = is_quiet && bindings.is_none_or(|bindings| ast.guard(bindings.start, bindings.guard));
+        if !is_guarded {
+            see_all();
+        }
+        let traits = if is_guarded && scope.is_empty() { self.traits_of(&ast, bindings.is_some()) } else { None };
         let program = self.lowered(ast, scope);
+        if let (Ok(program), Some(traits)) = (&program, traits) {
+            self.seek_twins(file, program, traits);
+        }
         file.release();
-        Ok((program?, is_quiet))
+        Ok((program.inspect_err(|_| see_all())?, is_quiet))
     }
 
     /// Fails if a name in the text has no meaning.
@@ -207,7 +212,7 @@ impl Machine {
         let parse = || self.at_home(text, |home| firn_syntax::parse(file, base.as_bytes(), home, syntax));
         let ast = Stats::time(&self.stats.parse_time, Doing::Parse, parse);
         let ast = ast.map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))?;
-        self.note_places(&ast, base, text);
+        self.note_places(|each| ast.each_path(each), base, text);
         self.warn_of(&ast)?;
         Ok(ast)
     }
@@ -226,7 +231,7 @@ impl Machine {
         let text = text.as_ref().map_or(&[][..], |text| &text[..]);
         match self.at_home(text, |home| firn_syntax::parse_bindings(file, base.as_bytes(), home, syntax, closed)) {
             Ok(ast) => {
-                self.note_places(&ast, base, text);
+                self.note_places(|each| ast.each_path(each), base, text);
                 self.warn_of(&ast)?;
                 self.lowered(ast, scope).map(Bindings::Set)
             }

@@ -39,6 +39,7 @@ mod stats;
 mod store_path;
 pub mod times;
 mod transport;
+mod twins;
 
 pub use ahead::{Ahead, Walk};
 pub use attr_path::parse as parse_attr_path;

@@ -54,6 +54,8 @@ pub struct Shared {
     pub(crate) files: Mutex<HashMap<Vec<u8>, Imported>>,
     /// Resolved paths of imports by path as asked.
     pub(crate) resolved: Mutex<HashMap<Vec<u8>, (Arc<[u8]>, Label)>>,
+    /// Files whose code is copied for others with the same bytes.
+    pub(crate) twins: crate::twins::Twins,
     /// Code that a later evaluation may take over, if any may.
     pub(crate) code: Option<Arc<crate::code::KeptCode>>,
     /// Where `trace`, warnings and the like go.
@@ -184,6 +186,7 @@ impl Shared {
             globals: SymbolMap::default(),
             files: Mutex::default(),
             resolved: Mutex::default(),
+            twins: Default::default(),
             code: None,
             log: Mutex::new(Box::new(|text| {
                 use std::io::Write;

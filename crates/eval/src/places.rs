@@ -9,8 +9,10 @@
 use crate::Machine;
 use firn_host::{AbsPath, Follow};
 use firn_source::{Origin, Pos};
-use firn_syntax::Ast;
 use firn_value::{Context, Result, Thunk, Value};
+
+/// Is told of a path literal: whether it is written in full, and the path that it means.
+pub(crate) type EachPath<'a> = &'a mut dyn FnMut(bool, &[u8]);
 
 impl Machine {
     /// The bytes of a path that are about to be seen as text.
@@ -52,11 +54,11 @@ impl Machine {
 
     /// What a text can see of places before it runs: paths that are written in full or lead out of the tree, and the search path
     /// by name.
-    pub(crate) fn note_places(&self, ast: &Ast, base: &AbsPath, text: &[u8]) {
+    pub(crate) fn note_places(&self, each_path: impl FnOnce(EachPath<'_>), base: &AbsPath, text: &[u8]) {
         if !self.host().notes_places() {
             return;
         }
-        ast.each_path(|written_in_full, path| {
+        each_path(&mut |written_in_full, path| {
             if written_in_full {
                 self.host().seen_at(path);
             } else if !is_below(path, base.as_bytes()) {

@@ -44,6 +44,8 @@ stats! {
     files,
     /// Texts parsed and lowered.
     parsed,
+    /// Files whose code was copied from one with the same bytes.
+    files_shared,
     /// Nanoseconds spent parsing.
     parse_time,
     /// Nanoseconds spent lowering.

@@ -46,7 +46,7 @@ pub(crate) fn force_trivial(machine: &Machine, value: Value, pos: Pos) -> Result
     }
     let trivial = thunk.suspended_body().is_some_and(|(body, _)| match body.code() {
         Expr::Attrs(set) => set.dynamic.is_empty(),
-        Expr::List(_) | Expr::Lambda(_) | Expr::Const(_) => true,
+        Expr::List(_) | Expr::Lambda(_) | Expr::Const(..) => true,
         _ => false,
     });
     if trivial { machine.force(value, pos) } else { Ok(value) }

@@ -139,7 +139,7 @@ impl<V: Copy> Writer<'_, V> {
 
     fn expr(&mut self, expr: &'static Expr<V>) {
         match expr {
-            Expr::Const(value) => {
+            Expr::Const(value, _) => {
                 self.tag(1);
                 (self.constant)(*value, &mut self.hasher);
             }

@@ -8,6 +8,7 @@
 use crate::{Marks, Plans, Shape};
 pub use crate::lower::lazy::Lazy;
 pub use crate::strictness::Strict;
+pub use crate::tie::Tie;
 use firn_source::{Pos, Symbol};
 use std::sync::atomic::AtomicU64;
 
@@ -55,8 +56,8 @@ impl std::fmt::Debug for Var {
 /// Code. `V` is the machine's constant.
 #[derive(Debug)]
 pub enum Expr<V: 'static> {
-    /// A ready value.
-    Const(V),
+    /// A ready value, and what ties it to the file.
+    Const(V, Tie),
     /// A variable of this frame; its cell may be unevaluated.
     Local(u32, Pos),
     /// A captured variable.
@@ -111,7 +112,7 @@ impl<V> Expr<V> {
     #[inline(always)]
     pub fn kind(&self) -> usize {
         match self {
-            Expr::Const(_) => 0,
+            Expr::Const(..) => 0,
             Expr::Local(..) => 1,
             Expr::Capture(..) => 2,
             Expr::Dynamic(_) => 3,
@@ -194,6 +195,7 @@ pub struct Body<V: 'static> {
     pub now: Option<&'static Expr<V>>,
 }
 
+const _: () = assert!(size_of::<Expr<u64>>() == 16);
 const _: () = assert!(size_of::<Body<u64>>() == 48);
 
 impl<V> Body<V> {

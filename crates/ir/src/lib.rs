@@ -13,9 +13,11 @@ mod marks;
 mod name_list;
 mod names;
 mod plan;
+mod relocate;
 mod scope;
 mod shape;
 mod strictness;
+mod tie;
 
 pub use digest::{CodeDigest, CodeDigests, ConstantDigest};
 pub use expr::*;
@@ -23,4 +25,5 @@ pub use lower::{Globals, Literals, LowerError, Program, let_functions_wait, lowe
 pub use marks::{Marks, Standing, measure_calls};
 pub use names::check_names;
 pub use plan::{Plan, Plans};
+pub use relocate::{Place, relocate};
 pub use shape::Shape;

@@ -9,6 +9,7 @@ use crate::arena::{keep, keep_all, keep_bytes, keep_each};
 use crate::expr::*;
 use crate::scope::Scopes;
 use crate::shape::Shape;
+use crate::tie::Ties;
 use firn_source::{Pos, Symbol};
 use firn_syntax::ast::{self, Arith, Ast, AttrName as AstName, BinOp, ExprId};
 use lazy::Found;
@@ -39,6 +40,8 @@ pub trait Literals: Default {
     fn list(&mut self, items: &[Self::Value]) -> Self::Value;
     /// A set of constants in shape order.
     fn attrs(&mut self, shape: &'static Shape, values: &[Self::Value]) -> Self::Value;
+    /// The same set under another shape of the same names.
+    fn reshaped(&mut self, set: Self::Value, shape: impl FnOnce(&'static Shape) -> &'static Shape) -> Self::Value;
     /// For a builtin function its arity and a mask of the arguments it forces first, in order; otherwise zeros.
     fn strict_args(&self, value: Self::Value) -> (usize, u8);
     /// The builtin function that a constant set has under a name, if it has one there.
@@ -67,6 +70,8 @@ pub struct Program<V: 'static> {
     pub body: Body<V>,
     /// Whether the program is an attribute set literal (flakes must be).
     pub is_attrs: bool,
+    /// What of the code, but for positions, depends on where the file lies.
+    pub(crate) ties: Ties<V>,
 }
 
 /// Lowers a tree. `scope` names variables that the caller puts into the first slots (for `scopedImport` and the REPL).
@@ -88,7 +93,9 @@ pub fn lower<L: Literals>(
     debug_assert!(captures.is_empty());
     lowering.scopes.finish();
     let is_attrs = matches!(ast.expr(ast.root()), ast::Expr::Attrs(_));
-    Ok(keep(Program { body: Body { expr, locals, captures: &[], pos: ast.pos_of(ast.root()), now: None }, is_attrs }))
+    let ties = lowering.ties;
+    let body = Body { expr, locals, captures: &[], pos: ast.pos_of(ast.root()), now: None };
+    Ok(keep(Program { body, is_attrs, ties }))
 }
 
 struct Lowering<'a, L: Literals> {
@@ -101,6 +108,7 @@ struct Lowering<'a, L: Literals> {
     exprs: Vec<Expr<L::Value>>,
     /// Constants among them, while a constant list or set is made.
     values: Vec<L::Value>,
+    ties: Ties<L::Value>,
     found: Found<L::Value>,
     /// Of the set whose shape is made.
     names: Vec<Symbol>,
@@ -116,8 +124,8 @@ impl<'a, L: Literals> Lowering<'a, L> {
         literals: &'a mut L,
         scopes: Scopes,
     ) -> Lowering<'a, L> {
-        let (text, exprs, values, names, positions) = Default::default();
-        Lowering { ast, globals, literals, scopes, text, exprs, values, found: Found::default(), names, positions }
+        let (text, exprs, values, ties, found, names, positions) = Default::default();
+        Lowering { ast, globals, literals, scopes, text, exprs, values, ties, found, names, positions }
     }
 
     /// Lowers into strict position.
@@ -136,13 +144,14 @@ impl<'a, L: Literals> Lowering<'a, L> {
     fn strict_node(&mut self, id: ExprId) -> Lowered<L::Value> {
         let ast = self.ast;
         Ok(match ast.expr(id) {
-            ast::Expr::Int(n) => Expr::Const(self.literals.int(n)),
-            ast::Expr::Float(x) => Expr::Const(self.literals.float(x)),
-            ast::Expr::String(text) => Expr::Const(self.literals.string(ast.text(text))),
+            ast::Expr::Int(n) => Expr::Const(self.literals.int(n), Tie::NONE),
+            ast::Expr::Float(x) => Expr::Const(self.literals.float(x), Tie::NONE),
+            ast::Expr::String(text) => Expr::Const(self.literals.string(ast.text(text)), Tie::NONE),
             ast::Expr::Path(text) => {
                 self.text.clear();
                 ast.path_literal(text, &mut self.text);
-                Expr::Const(self.literals.path(&self.text))
+                let tie = ast.relative_path(text).map_or(Tie::NONE, |literal| self.ties.path(literal));
+                Expr::Const(self.literals.path(&self.text), tie)
             }
             ast::Expr::Var { name, pos } => self.variable(name, pos)?,
             ast::Expr::Select { base, path, default, pos } => self.select(base, path, default, pos)?,
@@ -201,10 +210,10 @@ impl<'a, L: Literals> Lowering<'a, L> {
     // PERF: a selection less for each such call, and which arguments are forced first is known.
     fn called(&self, fun: Expr<L::Value>) -> Expr<L::Value> {
         if let Expr::SelectName(node) = &fun
-            && let Expr::Const(set) = node.base
+            && let Expr::Const(set, _) = node.base
             && let Some(builtin) = self.literals.builtin_in(set, node.name)
         {
-            return Expr::Const(builtin);
+            return Expr::Const(builtin, Tie::NONE);
         }
         fun
     }
@@ -285,7 +294,7 @@ impl<'a, L: Literals> Lowering<'a, L> {
             return Ok(Expr::variable(self.scopes.reach(binder), pos));
         }
         if let Some(value) = self.globals.global(name) {
-            return Ok(Expr::Const(value));
+            return Ok(Expr::Const(value, Tie::NONE));
         }
         let scopes = self.scopes.with_scopes();
         if scopes.is_empty() {
@@ -301,8 +310,9 @@ impl<'a, L: Literals> Lowering<'a, L> {
             let item = self.delayed(item)?;
             self.exprs.push(item);
         }
-        if self.constants(from) {
-            return Ok(Expr::Const(self.literals.list(&self.values)));
+        if let Some(ties) = self.constants(from) {
+            let tie = self.ties.list(&self.values, &ties);
+            return Ok(Expr::Const(self.literals.list(&self.values), tie));
         }
         Ok(Expr::List(keep(self.collected(from))))
     }
@@ -312,16 +322,20 @@ impl<'a, L: Literals> Lowering<'a, L> {
         keep_each(self.exprs.drain(from..))
     }
 
-    /// Whether all that was collected above `from` is constant; then it is left in `values` only.
-    fn constants(&mut self, from: usize) -> bool {
-        let constant = |e: &Expr<L::Value>| if let Expr::Const(v) = e { Some(*v) } else { None };
-        if self.exprs[from..].iter().any(|e| constant(e).is_none()) {
-            return false;
+    /// If all that was collected above `from` is constant, it is left in `values` only; what ties it to the file, if anything does.
+    fn constants(&mut self, from: usize) -> Option<Vec<Tie>> {
+        let constant = |e: &Expr<L::Value>| if let Expr::Const(value, tie) = e { Some((*value, *tie)) } else { None };
+        let all = &self.exprs[from..];
+        if all.iter().any(|e| constant(e).is_none()) {
+            return None;
         }
+        let constants = || all.iter().filter_map(constant);
         self.values.clear();
-        self.values.extend(self.exprs[from..].iter().filter_map(constant));
+        self.values.extend(constants().map(|(value, _)| value));
+        let is_tied = constants().any(|(_, tie)| tie != Tie::NONE);
+        let ties = if is_tied { constants().map(|(_, tie)| tie).collect() } else { Vec::new() };
         self.exprs.truncate(from);
-        true
+        Some(ties)
     }
 
     fn select(
@@ -357,8 +371,11 @@ impl<'a, L: Literals> Lowering<'a, L> {
 
     fn source_of(&mut self, id: ExprId) -> &'static [u8] {
         self.text.clear();
-        firn_syntax::print_expr(self.ast, id, &mut self.text);
-        keep_bytes(&self.text)
+        let mut paths = Vec::new();
+        firn_syntax::print_expr(self.ast, id, &mut self.text, |range, literal| paths.push((range, keep_bytes(literal))));
+        let text = keep_bytes(&self.text);
+        self.ties.text(text, paths);
+        text
     }
 
     fn binary(&mut self, op: BinaryOp, lhs: ExprId, rhs: ExprId, pos: Pos) -> Lowered<L::Value> {

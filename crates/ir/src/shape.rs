@@ -43,6 +43,14 @@ impl Shape {
         keep(Shape { positions, list })
     }
 
+    /// The same names, each written elsewhere.
+    pub(crate) fn moved(&'static self, to: impl Fn(Pos) -> Pos) -> &'static Shape {
+        if self.positions.iter().all(|pos| !pos.is_some()) {
+            return self;
+        }
+        keep(Shape { positions: keep_each(self.positions.iter().map(|&pos| to(pos))), list: self.list })
+    }
+
     /// The shape of the empty set.
     pub fn empty() -> &'static Shape {
         static EMPTY: OnceLock<&'static Shape> = OnceLock::new();

@@ -9,7 +9,7 @@ use crate::lower::Literals;
 use std::ops::Range;
 
 /// Which arguments a function's body forces first, before anything else can be observed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Strict {
     /// Bit per argument (of the first 64).
     pub mask: u64,
@@ -96,7 +96,7 @@ pub(crate) fn forces<L: Literals>(expr: &Expr<L::Value>, slot: u32, literals: &L
         Expr::Let(node) => forces(&node.body),
         Expr::With(node) => forces(&node.body),
         Expr::Call(node) => {
-            let Expr::Const(function) = node.fun else { return forces(&node.fun) };
+            let Expr::Const(function, _) = node.fun else { return forces(&node.fun) };
             let (takes, strict) = literals.strict_args(function);
             let is_forced = |(i, arg): (usize, &Expr<L::Value>)| strict >> i & 1 != 0 && matches!(arg, Expr::Local(local, _) if *local == slot);
             takes == node.args.len() && node.args.iter().enumerate().any(is_forced)
@@ -123,7 +123,7 @@ fn only_forced<V>(expr: &Expr<V>, var: Var, left: u32) -> bool {
     let forced = |expr| only_forced(expr, var, left);
     let delayed = |expr: &Expr<V>| only_delayed(expr, var, left);
     match expr {
-        Expr::Const(_) | Expr::Local(..) | Expr::Capture(..) | Expr::CurPos(_) => true,
+        Expr::Const(..) | Expr::Local(..) | Expr::Capture(..) | Expr::CurPos(_) => true,
         Expr::SelectName(node) => forced(&node.base),
         Expr::If(node) => forced(&node.cond) && forced(&node.then) && forced(&node.otherwise),
         Expr::Not(node) => forced(&node.operand),
@@ -145,7 +145,7 @@ fn only_forced<V>(expr: &Expr<V>, var: Var, left: u32) -> bool {
 /// The same for code that is not evaluated yet: its cell must not be the variable's.
 fn only_delayed<V>(expr: &Expr<V>, var: Var, left: u32) -> bool {
     match expr {
-        Expr::Const(_) => true,
+        Expr::Const(..) => true,
         Expr::Local(slot, _) => Var::local(*slot) != var,
         Expr::Capture(index, _) => Var::capture(*index) != var,
         Expr::Lambda(lambda) => !lambda.body.captures.contains(&var),
@@ -160,7 +160,7 @@ fn only_delayed<V>(expr: &Expr<V>, var: Var, left: u32) -> bool {
 /// Lists what is forced; true when nothing else than forcing arguments happened and the next operand may be looked at.
 fn walk<L: Literals>(expr: &Expr<L::Value>, slots: &Range<u32>, literals: &L, found: &mut Vec<u32>) -> bool {
     match expr {
-        Expr::Const(_) => true,
+        Expr::Const(..) => true,
         Expr::Local(slot, _) if slots.contains(slot) => {
             if !found.contains(slot) {
                 found.push(*slot);
@@ -199,7 +199,7 @@ fn walk<L: Literals>(expr: &Expr<L::Value>, slots: &Range<u32>, literals: &L, fo
         Expr::Let(node) => walk(&node.body, slots, literals, found),
         Expr::With(node) => walk(&node.body, slots, literals, found),
         Expr::Call(node) => {
-            if let Expr::Const(function) = node.fun {
+            if let Expr::Const(function, _) = node.fun {
                 let (takes, strict) = literals.strict_args(function);
                 for (i, arg) in node.args.iter().enumerate() {
                     if takes != node.args.len() || strict & 1 << i == 0 || !walk_delayed(arg, slots, found) {
@@ -222,7 +222,7 @@ fn first<L: Literals>(expr: &Expr<L::Value>, slots: &Range<u32>, literals: &L, f
 
 fn walk_delayed<V: Copy>(arg: &Expr<V>, slots: &Range<u32>, found: &mut Vec<u32>) -> bool {
     match arg {
-        Expr::Const(_) => true,
+        Expr::Const(..) => true,
         Expr::Local(slot, _) if slots.contains(slot) => {
             if !found.contains(slot) {
                 found.push(*slot);

@@ -190,7 +190,7 @@ impl Run<'_> {
     fn suspended(&mut self, cell: Value, thunk: &'static Thunk) {
         match thunk.suspended_work() {
             Some(Work::Run(body, captures)) => match *body.code() {
-                Expr::Const(value) => self.tasks.push(Task::Enter(value)),
+                Expr::Const(value, _) => self.tasks.push(Task::Enter(value)),
                 _ => {
                     let code = self.digests.body(body);
                     self.node(cell, tagged(2, &code), captures.iter().map(Slot::get), true);

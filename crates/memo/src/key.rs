@@ -88,7 +88,7 @@ pub(crate) fn seen(cell: Value) -> Option<(Value, Label)> {
 
 fn constant(thunk: &'static Thunk) -> Option<Value> {
     match *thunk.suspended_body()?.0.code() {
-        Expr::Const(value) if value.is_whnf() && value.as_function().is_none() => Some(value),
+        Expr::Const(value, _) if value.is_whnf() && value.as_function().is_none() => Some(value),
         _ => None,
     }
 }

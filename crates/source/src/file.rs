@@ -4,7 +4,8 @@
 //! one word wherever it is carried. Positions serve messages only; they are never digested.
 //!
 //! Texts of files are let go once they are code and there are many; of such a text only the lengths of its lines stay. Who needs the text
-//! again (a message that shows a line) has it read again, and gets it only if it still hashes to the same.
+//! again (a message that shows a line) has it read again, and gets it only if it still hashes to the same. Files with the same bytes
+//! (twins) have positions of their own and one text.
 
 use crate::lines::Lines;
 use rustc_hash::FxHasher;
@@ -37,11 +38,24 @@ pub struct SourceFile {
     origin: Origin,
     base: u32,
     len: u32,
+    content: Content,
+    reread: Option<Reread>,
+}
+
+/// What a text says.
+enum Content {
+    Own(Own),
+    /// The same as another one.
+    Of(&'static SourceFile),
+}
+
+struct Own {
     text: RwLock<Held>,
     lines: OnceLock<Lines>,
-    reread: Option<Reread>,
     /// Whether the text stays only until there are many.
     may_go: AtomicBool,
+    /// Whether twins are looked for.
+    is_sought: AtomicBool,
 }
 
 /// Bytes of texts that stay though they could be let go; when there are more, all of them go, and the others at once.
@@ -53,6 +67,8 @@ enum Held {
     Text(SourceText),
     /// Let go: what it hashed to.
     Hash(u64),
+    /// Let go while twins are looked for: its BLAKE3.
+    Digest(Box<[u8; 32]>),
     /// Forgotten, or no longer what it was.
     Nothing,
 }
@@ -88,17 +104,34 @@ impl SourceFile {
         SourceFile::add(origin, text, Some(reread))
     }
 
+    /// Registers a file with the very bytes of `twin`.
+    pub fn register_twin(origin: Origin, twin: &'static SourceFile, reread: Reread) -> &'static SourceFile {
+        SourceFile::place(origin, Content::Of(twin), twin.len, Some(reread))
+    }
+
     fn add(origin: Origin, text: Vec<u8>, reread: Option<Reread>) -> &'static SourceFile {
+        let len = text.len();
+        assert!(len < crate::uncertain::FIRST as usize, "more than 4 GiB of source text in one process");
+        let text = RwLock::new(Held::Text(Arc::new(text)));
+        let (may_go, is_sought) = Default::default();
+        SourceFile::place(origin, Content::Own(Own { text, lines: OnceLock::new(), may_go, is_sought }), len as u32, reread)
+    }
+
+    fn place(origin: Origin, content: Content, len: u32, reread: Option<Reread>) -> &'static SourceFile {
         let mut files = FILES.write().unwrap_or_else(|e| e.into_inner());
         let base = files.last().map_or(1, |f| f.base + f.len + 1);
-        let end = u64::from(base) + text.len() as u64 + 1;
+        let end = u64::from(base) + u64::from(len) + 1;
         assert!(end < u64::from(crate::uncertain::FIRST), "more than 4 GiB of source text in one process");
-        let len = text.len() as u32;
-        let text = RwLock::new(Held::Text(Arc::new(text)));
-        let file: &'static SourceFile =
-            Box::leak(Box::new(SourceFile { origin, base, len, text, lines: OnceLock::new(), reread, may_go: AtomicBool::new(false) }));
+        let file: &'static SourceFile = Box::leak(Box::new(SourceFile { origin, base, len, content, reread }));
         files.push(file);
         file
+    }
+
+    fn own(&self) -> &Own {
+        match &self.content {
+            Content::Own(own) => own,
+            Content::Of(twin) => twin.own(),
+        }
     }
 
     /// Every text that was registered, in the order in which they were.
@@ -108,53 +141,71 @@ impl SourceFile {
 
     /// The text; read again if it was let go. `None` if it cannot be had, or is no longer the text that was registered.
     pub fn text(&self) -> Option<SourceText> {
-        if let Held::Text(text) = &*self.text.read().unwrap_or_else(|e| e.into_inner()) {
+        let own = self.own();
+        if let Held::Text(text) = &*own.text.read().unwrap_or_else(|e| e.into_inner()) {
             return Some(text.clone());
         }
-        let mut held = self.text.write().unwrap_or_else(|e| e.into_inner());
-        match &*held {
+        let mut held = own.text.write().unwrap_or_else(|e| e.into_inner());
+        let reread = || self.reread.as_ref().and_then(|reread| reread());
+        let same = match &*held {
             Held::Text(text) => return Some(text.clone()),
             Held::Nothing => return None,
-            Held::Hash(hash) => {
-                let text = self.reread.as_ref().and_then(|reread| reread());
-                *held = match text.filter(|text| text.len() == self.len as usize && hash_of(text) == *hash) {
-                    Some(text) => Held::Text(Arc::new(text)),
-                    None => Held::Nothing,
-                };
-            }
+            Held::Hash(hash) => reread().filter(|text| text.len() == self.len as usize && hash_of(text) == *hash),
+            Held::Digest(digest) => reread().filter(|text| **digest == *blake3::hash(text).as_bytes()),
+        };
+        let text = Arc::new(same?);
+        *held = Held::Text(text.clone());
+        Some(text)
+    }
+
+    /// From now on [`SourceFile::says`] knows the text, whatever becomes of it.
+    pub fn seek_twins(&self) {
+        self.own().is_sought.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the text is certainly this one.
+    pub fn says(&self, text: &[u8]) -> bool {
+        match &*self.own().text.read().unwrap_or_else(|e| e.into_inner()) {
+            Held::Text(held) => ***held == *text,
+            Held::Digest(digest) => self.len as usize == text.len() && **digest == *blake3::hash(text).as_bytes(),
+            Held::Hash(_) | Held::Nothing => false,
         }
-        if let Held::Text(text) = &*held { Some(text.clone()) } else { None }
     }
 
     /// The text is code now and may go, if it can be read again: messages that show lines of it do so. Positions stay known.
     // PERF: what a single package reads is not worth the counting of its lines, 1.7 % of its instructions.
     pub fn release(&self) {
+        let Content::Own(own) = &self.content else { return };
         if self.reread.is_none() {
             return;
         }
         let before = SPARED.fetch_add(self.len as usize, Ordering::Relaxed);
         if before + self.len as usize <= MOST_SPARED {
-            self.may_go.store(true, Ordering::Relaxed);
+            own.may_go.store(true, Ordering::Relaxed);
             return;
         }
         if before <= MOST_SPARED {
-            let spared = SourceFile::all().into_iter().filter(|file| file.may_go.load(Ordering::Relaxed));
-            spared.for_each(SourceFile::let_go);
+            let may_go = |file: &&SourceFile| matches!(&file.content, Content::Own(own) if own.may_go.load(Ordering::Relaxed));
+            SourceFile::all().into_iter().filter(may_go).for_each(SourceFile::let_go);
         }
         self.let_go();
     }
 
     fn let_go(&self) {
-        let mut held = self.text.write().unwrap_or_else(|e| e.into_inner());
+        let own = self.own();
+        let mut held = own.text.write().unwrap_or_else(|e| e.into_inner());
         if let Held::Text(text) = &*held {
-            self.lines.get_or_init(|| Lines::of(text));
-            *held = Held::Hash(hash_of(text));
+            own.lines.get_or_init(|| Lines::of(text));
+            *held = match own.is_sought.load(Ordering::Relaxed) {
+                true => Held::Digest(Box::new(*blake3::hash(text).as_bytes())),
+                false => Held::Hash(hash_of(text)),
+            };
         }
     }
 
     /// Lets the text go for good: nobody will ask for a place in it.
     pub fn forget(&self) {
-        *self.text.write().unwrap_or_else(|e| e.into_inner()) = Held::Nothing;
+        *self.own().text.write().unwrap_or_else(|e| e.into_inner()) = Held::Nothing;
     }
 
     /// Where the text came from.
@@ -169,7 +220,7 @@ impl SourceFile {
     }
 
     fn lines(&self) -> &Lines {
-        self.lines.get_or_init(|| Lines::of(self.text().as_deref().map_or(&[], Vec::as_slice)))
+        self.own().lines.get_or_init(|| Lines::of(self.text().as_deref().map_or(&[], Vec::as_slice)))
     }
 
     /// Line and column, from 1, of a byte offset. NIX: `\r`, `\n` and `\r\n` each end a line.
@@ -219,6 +270,12 @@ impl Pos {
     /// The position of a number that [`Pos::number`] gave.
     pub fn from_number(number: u32) -> Pos {
         Pos(number)
+    }
+
+    /// The same place in a twin: `from` is where the one text begins, `to` where the other does.
+    #[inline]
+    pub fn moved(self, from: Pos, to: Pos) -> Pos {
+        if self.is_some() { Pos(self.0.wrapping_sub(from.0).wrapping_add(to.0)) } else { self }
     }
 
     /// The text and byte offset this position names.
@@ -277,5 +334,29 @@ mod tests {
         let kept = SourceFile::register(Origin::Stdin, text.to_vec());
         kept.release();
         assert_eq!(kept.line(2), Some(b"two".to_vec()));
+    }
+
+    #[test]
+    fn twins_have_one_text_and_their_own_positions() {
+        let text = b"one\ntwo\nthree";
+        let first = SourceFile::register_file(Origin::Stdin, text.to_vec(), Box::new(|| Some(b"one\nTWO\nthree".to_vec())));
+        let second = SourceFile::register_twin(Origin::Expression, first, Box::new(|| Some(text.to_vec())));
+        first.seek_twins();
+        for is_gone in [false, true] {
+            if is_gone {
+                first.let_go();
+            }
+            assert!(first.says(text) && second.says(text) && !first.says(b"one\nTWO\nthree"));
+            assert_eq!(second.pos(5).resolve().map(|l| (std::ptr::eq(l.file, second), l.line, l.column)), Some((true, 2, 2)));
+            assert_eq!(first.pos(5).moved(first.pos(0), second.pos(0)), second.pos(5));
+        }
+        assert_eq!(Pos::NONE.moved(first.pos(0), second.pos(0)), Pos::NONE);
+        // Each is read again from its own place.
+        assert_eq!(first.line(2), None);
+        assert_eq!(second.line(2), Some(b"two".to_vec()));
+        assert_eq!(first.line(2), Some(b"two".to_vec()));
+        let unsought = SourceFile::register_file(Origin::Stdin, text.to_vec(), Box::new(|| None));
+        unsought.let_go();
+        assert!(!unsought.says(text));
     }
 }

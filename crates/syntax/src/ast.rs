@@ -402,6 +402,7 @@ pub struct Ast {
     pub(crate) dynamic: Vec<DynamicDef>,
     pub(crate) owned: Vec<u8>,
     pub(crate) warnings: Vec<Warning>,
+    pub(crate) names_home: bool,
     /// The set that is guarded, and its guard (`crates/eval/src/import.rs`).
     pub(crate) guarded: Option<(AttrsId, u32)>,
 }
@@ -518,6 +519,22 @@ impl Ast {
         crate::path::append_literal(&self.base_path, literal, out);
     }
 
+    /// The literal of a path that starts from the directory of the text; none if it is written in full (`/x`, `~/x`).
+    pub fn relative_path(&self, text: Text) -> Option<&[u8]> {
+        let is_relative = text.start & Text::OWNED == 0 && self.text(text).first() != Some(&b'/');
+        is_relative.then(|| self.text(text))
+    }
+
+    /// Whether a path literal names the home directory (`~/x`).
+    pub fn names_home(&self) -> bool {
+        self.names_home
+    }
+
+    /// The literal of every path, as it is written; of one below the home directory what it means.
+    pub fn path_literals(&self) -> impl Iterator<Item = &[u8]> {
+        self.nodes.iter().filter_map(|node| if let Expr::Path(text) = *node { Some(self.text(text)) } else { None })
+    }
+
     /// Tells of every path literal: whether it is written in full (`/x`, `~/x`), and the path that it means.
     pub fn each_path(&self, mut each: impl FnMut(bool, &[u8])) {
         let mut path = Vec::new();
@@ -525,8 +542,7 @@ impl Ast {
             if let Expr::Path(text) = *node {
                 path.clear();
                 self.path_literal(text, &mut path);
-                let in_full = text.start & Text::OWNED != 0 || self.text(text).first() == Some(&b'/');
-                each(in_full, &path);
+                each(self.relative_path(text).is_none(), &path);
             }
         }
     }

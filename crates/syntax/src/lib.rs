@@ -23,5 +23,6 @@ pub use error::ParseError;
 pub use essence::essence;
 pub use outline::{Outline, outline, outline_of_sound};
 pub use parse::{Features, Home, Lint, MAX_NESTING, NoBindings, parse, parse_bindings};
+pub use path::path_literal;
 pub use print::{print, print_expr};
 pub use reuse::MANY;

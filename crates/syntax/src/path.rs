@@ -17,6 +17,13 @@ pub(crate) fn append_canonical(out: &mut Vec<u8>, start: usize, path: &[u8]) {
     }
 }
 
+/// Appends what a path literal means in a text whose relative paths start from the absolute directory `base`.
+pub fn path_literal(base: &[u8], literal: &[u8], out: &mut Vec<u8>) {
+    let mut canonical = Vec::with_capacity(base.len());
+    append_canonical(&mut canonical, 0, base);
+    append_literal(&canonical, literal, out);
+}
+
 /// Appends what a literal means that is seen from the canonical directory `base`.
 // PERF: most path literals of a package set are never looked at.
 pub(crate) fn append_literal(base: &[u8], literal: &[u8], out: &mut Vec<u8>) {

@@ -3,23 +3,25 @@
 //! Called by the command line and by the parser for names in messages. Sets print in name order, after their
 //! `inherit`s, so the text does not depend on the order in which symbols were made.
 
-use crate::ast::{Arith, Ast, AttrDef, AttrName, AttrValue, Attrs, AttrsId, BinOp, Expr, ExprId, Lambda};
+use crate::ast::{Arith, Ast, AttrDef, AttrName, AttrValue, Attrs, AttrsId, BinOp, Expr, ExprId, Lambda, Text};
 use std::io::Write;
+use std::ops::Range;
 
 /// Appends the whole tree to `out`, without a final line feed.
 pub fn print(ast: &Ast, out: &mut Vec<u8>) {
-    let mut printer = Printer { ast, out, depth: 0, sorted: Vec::new() };
+    let mut printer = Printer { ast, out, depth: 0, sorted: Vec::new(), each_path: &mut |_, _| () };
     printer.expr(ast.root());
 }
 
-/// Appends one expression of a tree to `out`.
-pub fn print_expr(ast: &Ast, expr: ExprId, out: &mut Vec<u8>) {
-    let mut printer = Printer { ast, out, depth: 0, sorted: Vec::new() };
+/// Appends one expression of a tree to `out`; tells where in `out` each path literal is that starts from the directory of the text.
+pub fn print_expr(ast: &Ast, expr: ExprId, out: &mut Vec<u8>, mut each_path: impl FnMut(Range<usize>, &[u8])) {
+    let mut each_path = |range, text| ast.relative_path(text).into_iter().for_each(|literal| each_path(Range::clone(&range), literal));
+    let mut printer = Printer { ast, out, depth: 0, sorted: Vec::new(), each_path: &mut each_path };
     printer.expr(expr);
 }
 
 pub(crate) fn write_path(ast: &Ast, path: &[AttrName], out: &mut Vec<u8>) {
-    let mut printer = Printer { ast, out, depth: 0, sorted: Vec::new() };
+    let mut printer = Printer { ast, out, depth: 0, sorted: Vec::new(), each_path: &mut |_, _| () };
     printer.path(path);
 }
 
@@ -29,6 +31,8 @@ struct Printer<'a> {
     depth: u32,
     /// Stack of the names that are printed in order.
     sorted: Vec<Name>,
+    /// Told of every path literal.
+    each_path: &'a mut dyn FnMut(Range<usize>, Text),
 }
 
 /// A name among those that are sorted, with its first bytes in front for quick comparison.
@@ -73,7 +77,11 @@ impl Printer<'_> {
             Expr::Int(n) => self.int(n),
             Expr::Float(x) => write_float(x, self.out),
             Expr::String(text) => write_string(ast.text(text), self.out),
-            Expr::Path(text) => ast.path_literal(text, self.out),
+            Expr::Path(text) => {
+                let start = self.out.len();
+                ast.path_literal(text, self.out);
+                (self.each_path)(start..self.out.len(), text);
+            }
             // What was read as an identifier needs no quotes.
             Expr::Var { name, .. } => self.put(name.as_bytes()),
             Expr::CurPos(_) => self.put(b"__curPos"),

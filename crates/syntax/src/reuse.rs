@@ -29,6 +29,7 @@ impl Ast {
             dynamic: Vec::new(),
             owned: Vec::new(),
             warnings: Vec::new(),
+            names_home: false,
             guarded: None,
         }
     }
@@ -51,6 +52,7 @@ impl Ast {
         self.base_path.clear();
         self.owned.clear();
         self.warnings.clear();
+        self.names_home = false;
         self.guarded = None;
         self
     }

@@ -43,6 +43,12 @@ impl Literals for Constants {
         outside(|| AttrsBuilder::of_shape(shape, values.iter().copied()))
     }
 
+    fn reshaped(&mut self, set: Value, shape: impl FnOnce(&'static Shape) -> &'static Shape) -> Value {
+        let Some(set) = set.as_attrs() else { unreachable!("a set has a shape") };
+        let shape = shape(set.flat().0);
+        outside(|| AttrsBuilder::of_shape(shape, set.iter().map(|(_, _, cell)| cell)))
+    }
+
     fn strict_args(&self, value: Value) -> (usize, u8) {
         match value.as_function() {
             Some(Function::Primop(primop)) => (primop.arity as usize, primop.strict),

@@ -10,7 +10,9 @@ use super::{Literals, Lowered, Lowering};
 use crate::arena::{keep, keep_each};
 use crate::expr::{Body, Expr, Suspend};
 use crate::lower::Globals;
+use crate::relocate::{self, Place};
 use crate::scope::Scopes;
+use crate::tie::Ties;
 use firn_source::{Pos, Symbol};
 use firn_syntax::ast::{self, Ast, ExprId};
 use std::fmt;
@@ -18,11 +20,22 @@ use std::sync::{Arc, OnceLock};
 
 /// A body that is lowered when it first runs.
 pub struct Lazy<V: 'static> {
-    code: OnceLock<&'static Body<V>>,
-    lower: fn(&Lazy<V>) -> &'static Body<V>,
-    ast: Arc<Ast>,
-    needs: &'static Needs<V>,
-    id: ExprId,
+    code: OnceLock<&'static Made<V>>,
+    make: fn(&Lazy<V>) -> Made<V>,
+    from: Source<V>,
+}
+
+/// What a body is made from.
+enum Source<V: 'static> {
+    Tree { ast: Arc<Ast>, needs: &'static Needs<V>, id: ExprId },
+    /// The same body of a file with the same text.
+    Twin { lazy: &'static Lazy<V>, place: &'static Place },
+}
+
+/// A body that is made.
+struct Made<V: 'static> {
+    body: Body<V>,
+    ties: Ties<V>,
 }
 
 /// What the code of a lazy body refers to.
@@ -43,13 +56,22 @@ impl<V> Lazy<V> {
 
     /// The code, for a frame with the same captures.
     pub fn body(&self) -> &'static Body<V> {
-        self.code.get_or_init(|| stacker::maybe_grow(128 << 10, 4 << 20, || (self.lower)(self)))
+        &self.made().body
+    }
+
+    fn made(&self) -> &'static Made<V> {
+        self.code.get_or_init(|| keep(stacker::maybe_grow(128 << 10, 4 << 20, || (self.make)(self))))
+    }
+
+    /// The same for another file with the same text.
+    pub(crate) fn at(&'static self, place: &'static Place) -> Lazy<V> {
+        Lazy { code: OnceLock::new(), make: self.make, from: Source::Twin { lazy: self, place } }
     }
 }
 
-impl<V> fmt::Debug for Lazy<V> {
+impl<V: fmt::Debug> fmt::Debug for Lazy<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lazy").field("lowered", &self.is_lowered()).finish_non_exhaustive()
+        f.debug_struct("Lazy").field("body", &self.code.get().map(|made| &made.body)).finish_non_exhaustive()
     }
 }
 
@@ -129,16 +151,25 @@ impl<L: Literals> Lowering<'_, L> {
             return self.suspend(pos, |this| this.strict_node(id));
         }
         let needs = self.found.keep(captures.len() as u32);
-        let lower = lower_now::<L>;
-        let lazy = Lazy { code: OnceLock::new(), lower, ast: self.ast.clone(), needs, id };
+        let from = Source::Tree { ast: self.ast.clone(), needs, id };
+        let lazy = Lazy { code: OnceLock::new(), make: make_now::<L>, from };
         let body = Body { expr: Expr::Lazy(keep(lazy)), locals: 0, captures, pos, now: None };
         Ok(Expr::Suspend(keep(Suspend { body })))
     }
 }
 
+fn make_now<L: Literals>(lazy: &Lazy<L::Value>) -> Made<L::Value> {
+    match lazy.from {
+        Source::Tree { ref ast, needs, id } => lower_now::<L>(ast, needs, id),
+        Source::Twin { lazy, place } => {
+            let Made { body, ties } = lazy.made();
+            Made { body: relocate::copy::<L>(body, *ties, place), ties: Ties::default() }
+        }
+    }
+}
+
 /// Lowers the body as it would have been in its place: with the same captures.
-fn lower_now<L: Literals>(lazy: &Lazy<L::Value>) -> &'static Body<L::Value> {
-    let needs = lazy.needs;
+fn lower_now<L: Literals>(ast: &Arc<Ast>, needs: &Needs<L::Value>, id: ExprId) -> Made<L::Value> {
     let mut scopes = Scopes::new();
     // The creator, as far as it is seen from inside: a slot for each capture.
     scopes.enter();
@@ -146,12 +177,13 @@ fn lower_now<L: Literals>(lazy: &Lazy<L::Value>) -> &'static Body<L::Value> {
     needs.withs.iter().for_each(|&(index, pos)| scopes.open_with(index, pos));
     scopes.enter_with_captures(needs.captures);
     let mut literals = L::default();
-    let mut lowering = Lowering::new(&lazy.ast, needs, &mut literals, scopes);
-    let expr = lowering.strict_node(lazy.id).expect("every name was found when the file was loaded");
+    let mut lowering = Lowering::new(ast, needs, &mut literals, scopes);
+    let expr = lowering.strict_node(id).expect("every name was found when the file was loaded");
     let (locals, captures) = lowering.scopes.leave();
     // The machine relies on it.
     assert_eq!(captures.len(), needs.captures as usize, "lowering captures what touching found");
     lowering.scopes.leave();
     lowering.scopes.finish();
-    keep(Body { expr, locals, captures, pos: lazy.ast.pos_of(lazy.id), now: None })
+    let ties = lowering.ties;
+    Made { body: Body { expr, locals, captures, pos: ast.pos_of(id), now: None }, ties }
 }

@@ -20,7 +20,7 @@ use std::ops::Range;
 #[derive(Clone, Copy)]
 enum Source<V> {
     Bound(Binder),
-    Constant(V),
+    Constant(V, Tie),
 }
 
 impl<L: Literals> Lowering<'_, L> {
@@ -56,7 +56,7 @@ impl<L: Literals> Lowering<'_, L> {
                 continue;
             }
             match self.binding(source.expr, pending)? {
-                Expr::Const(value) => sources.push(Source::Constant(value)),
+                Expr::Const(value, tie) => sources.push(Source::Constant(value, tie)),
                 value => {
                     let slot = self.scopes.slots(1);
                     sources.push(Source::Bound(self.scopes.binder(slot)));
@@ -70,7 +70,7 @@ impl<L: Literals> Lowering<'_, L> {
     fn inherited_from(&mut self, source: Source<L::Value>, name: Symbol, pos: Pos) -> Lowered<L::Value> {
         self.suspend(pos, |this| {
             let base = match source {
-                Source::Constant(value) => Expr::Const(value),
+                Source::Constant(value, tie) => Expr::Const(value, tie),
                 Source::Bound(binder) => Expr::variable(this.scopes.reach(binder), pos),
             };
             Ok(Expr::SelectName(keep(SelectName { base, name, pos, cache: InlineCache::default() })))
@@ -182,8 +182,12 @@ impl<L: Literals> Lowering<'_, L> {
         let dynamic = self.dynamic_attrs(&set)?;
         self.scopes.free_from(mark);
         let guard = ast.guard_of(id);
-        if guard == 0 && dynamic.is_empty() && self.constants(first) {
-            return Ok(Expr::Const(self.literals.attrs(shape, &self.values)));
+        if guard == 0
+            && dynamic.is_empty()
+            && let Some(ties) = self.constants(first)
+        {
+            let tie = self.ties.set(shape, &self.values, &ties);
+            return Ok(Expr::Const(self.literals.attrs(shape, &self.values), tie));
         }
         let (from, values) = (keep_all(from), self.collected(first));
         let plain = guard == 0 && from.is_empty() && dynamic.is_empty();

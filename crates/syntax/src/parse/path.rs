@@ -57,6 +57,7 @@ impl Parser<'_> {
             [start, literal, b"' by a string, relative path, or parameter"].concat()
         })?;
         let path = [home, &literal[1..]].concat();
+        self.ast.names_home = true;
         Ok(self.own(&path))
     }
 
