@@ -49,7 +49,7 @@ impl Twins {
 }
 
 /// A hash of the length and of a few bytes.
-// PERF: hashing whole texts would be a quarter of what noting twins may cost those who have none.
+// PERF: 87,000 of the 755 million instructions of a single package.
 fn sample(text: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_usize(text.len());
