@@ -120,8 +120,11 @@ fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error
         for Answer { question, record, nodes } in &batch.answers {
             changed = true;
             for (digest, bytes) in nodes {
-                if tables[1].get(&txn, &digest.0)?.is_none_or(|old| unseal(sealed_kind(1), &digest.0, old).is_none()) {
-                    tables[1].put(&mut txn, &digest.0, &seal(sealed_kind(1), &digest.0, bytes))?;
+                let sealed = seal(sealed_kind(1), &digest.0, bytes);
+                // PERF: nearly all are new, and looking for the place of one is most of the work of putting it there.
+                let old = tables[1].get_or_put(&mut txn, &digest.0, &sealed)?;
+                if old.is_some_and(|old| old != sealed) {
+                    tables[1].put(&mut txn, &digest.0, &sealed)?;
                 }
             }
             let mut record = record.clone();
@@ -140,9 +143,10 @@ fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error
             let Some(key) = stamp_key(question) else { continue };
             let payload = [&stamp_bytes(stamp)[..], &digest.0, &batch.now.to_le_bytes()].concat();
             let sealed = seal(sealed_kind(3), &key, &payload);
-            if tables[3].get(&txn, &key)? != Some(&sealed[..]) {
+            let old = tables[3].get_or_put(&mut txn, &key, &sealed)?;
+            changed |= old != Some(&sealed[..]);
+            if old.is_some_and(|old| old != sealed) {
                 tables[3].put(&mut txn, &key, &sealed)?;
-                changed = true;
             }
         }
         for key in &batch.used {
