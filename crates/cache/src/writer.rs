@@ -121,8 +121,11 @@ fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error
         for Answer { question, record, nodes } in &batch.answers {
             changed = true;
             for (digest, bytes) in nodes {
-                if tables[1].get(&txn, &digest.0)?.is_none_or(|old| unseal(sealed_kind(1), &digest.0, old).is_none()) {
-                    tables[1].put(&mut txn, &digest.0, &seal(sealed_kind(1), &digest.0, bytes))?;
+                let sealed = seal(sealed_kind(1), &digest.0, bytes);
+                // PERF: nearly all are new, and looking for the place of one is most of the work of putting it there.
+                let old = tables[1].get_or_put(&mut txn, &digest.0, &sealed)?;
+                if old.is_some_and(|old| old != sealed) {
+                    tables[1].put(&mut txn, &digest.0, &sealed)?;
                 }
             }
             let mut record = record.clone();
@@ -164,12 +167,14 @@ fn write_stamps(table: Table, txn: &mut heed::RwTxn<'_>, batch: &Batch) -> Resul
         let sealed = seal(sealed_kind(3), &key, &payload);
         if is_empty {
             table.put_with_flags(txn, PutFlags::APPEND, &key, &sealed)?;
-        } else if table.get(txn, &key)? != Some(&sealed[..]) {
-            table.put(txn, &key, &sealed)?;
-        } else {
+            changed = true;
             continue;
         }
-        changed = true;
+        let old = table.get_or_put(txn, &key, &sealed)?;
+        changed |= old != Some(&sealed[..]);
+        if old.is_some_and(|old| old != sealed) {
+            table.put(txn, &key, &sealed)?;
+        }
     }
     Ok(changed)
 }

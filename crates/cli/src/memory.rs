@@ -495,15 +495,23 @@ impl Memory {
         }
         let in_full = lock(&self.recorder.in_full);
         let strays = |path: &AbsPath| roles.place(path).0 == ROOT && !path.upwards().any(|above| in_full.contains(above));
-        let (astray, inside): (Vec<ObservationId>, Vec<ObservationId>) = ids.into_iter().partition(|&id| match sets.observation(id).question {
-            Question::Member(Group::Made(group), _) => *groups.entry(group).or_insert_with(|| {
+        let mut unknown = Vec::new();
+        sets.filter(&ids, |question| {
+            unknown.extend(group_of(question).filter(|group| !groups.contains_key(group)));
+            false
+        });
+        for group in unknown {
+            groups.entry(group).or_insert_with(|| {
                 let places = sets.members(SetId::of_label(group));
                 places.iter().any(|place| place.question.path().is_some_and(strays))
-            }),
-            question => question.path().is_some_and(strays),
+            });
+        }
+        let inside = sets.filter(&ids, |question| match group_of(question) {
+            Some(group) => groups.get(&group) == Some(&false),
+            None => !question.path().is_some_and(strays),
         });
         *known = sets.join(&inside, &[*known]);
-        !astray.is_empty()
+        inside.len() < ids.len()
     }
 
     /// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between,
@@ -547,6 +555,14 @@ impl Memory {
         if let Some(shared) = &self.shared {
             lock(shared).finish(&self.disk);
         }
+    }
+}
+
+/// The number of the group that names are looked up in.
+fn group_of(question: &Question) -> Option<u32> {
+    match question {
+        Question::Member(Group::Made(group), _) => Some(*group),
+        _ => None,
     }
 }
 

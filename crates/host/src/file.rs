@@ -164,6 +164,9 @@ impl Listing {
     }
 }
 
+/// How many tags there are.
+pub(crate) const TYPE_TAGS: usize = 5;
+
 /// Types as Nix tells them apart: one device for another is no change.
 pub(crate) fn type_tag(file_type: Option<FileType>) -> u8 {
     match file_type {

@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::digest::Fold;
-use crate::file::type_tag;
+use crate::file::{TYPE_TAGS, type_tag};
 use crate::search::{EntrySource, Found, PseudoUrl, SearchPath};
 use crate::{AbsPath, Digest, Entry, FileContent, FileType, Follow, Host, HostError, Listing, Stat};
 
@@ -126,9 +126,9 @@ impl Observation {
         static SAME: LazyLock<[Digest; 6]> = LazyLock::new(|| {
             let (root, default) = (AbsPath::root(), AbsPath::canonical(&[b"default.nix"]));
             [
-                digest_path("resolve", &root, &Ok(root.clone())),
-                digest_path("import", &root, &Ok(root.clone())),
-                digest_path("import", &root, &Ok(default)),
+                digest_path(PathKind::Resolve, &root, &Ok(root.clone())),
+                digest_path(PathKind::Import, &root, &Ok(root.clone())),
+                digest_path(PathKind::Import, &root, &Ok(default)),
                 digest_exists(&root, &Ok(true)),
                 digest_type(&root, &Ok(Some(FileType::Regular))),
                 digest_type(&root, &Ok(Some(FileType::Directory))),
@@ -187,8 +187,8 @@ impl Question {
             Type(path) => digest_type(path, &host.file_type(path)),
             Stat(path) => digest_stat(path, &host.lstat(path)),
             Link(path) => digest_link(path, &host.read_link(path)),
-            Resolve(path, follow) => digest_path("resolve", path, &host.resolve_symlinks(path, *follow)),
-            ExprPath(path) => digest_path("import", path, &host.resolve_expr_path(path)),
+            Resolve(path, follow) => digest_path(PathKind::Resolve, path, &host.resolve_symlinks(path, *follow)),
+            ExprPath(path) => digest_path(PathKind::Import, path, &host.resolve_expr_path(path)),
             Exists(path, must_be_dir) => digest_exists(path, &host.path_exists(path, *must_be_dir)),
             Env(name) => digest_option("env", host.env(name).as_deref()),
             SearchPath(search, name) => {
@@ -201,7 +201,7 @@ impl Question {
             }
             Time => digest_time(host.current_time()),
             Home => digest_home(&host.home()),
-            CurrentDir => digest_path("cwd", &AbsPath::root(), &host.current_dir()),
+            CurrentDir => digest_path(PathKind::CurrentDir, &AbsPath::root(), &host.current_dir()),
             System | Setting(_) | Tree(_) | StorePath(_) | Output(..) | Location(_) | Member(..) | Key(..) => {
                 return None;
             }
@@ -221,6 +221,24 @@ impl EntrySource for NoFetch {
         Ok(None)
     }
     fn warn(&self, _message: &[u8]) {}
+}
+
+/// Questions that are answered with a path.
+#[derive(Clone, Copy)]
+pub(crate) enum PathKind {
+    Resolve,
+    Import,
+    CurrentDir,
+}
+
+impl PathKind {
+    fn name(self) -> &'static str {
+        match self {
+            PathKind::Resolve => "resolve",
+            PathKind::Import => "import",
+            PathKind::CurrentDir => "cwd",
+        }
+    }
 }
 
 /// Digests a failure, or leaves the answer to `ok`.
@@ -270,11 +288,13 @@ pub(crate) fn digest_entry(asked: &AbsPath, answer: &Result<Option<Entry>, HostE
 
 /// The digest of an entry that is there, of this type.
 pub fn digest_entry_type(file_type: Option<FileType>) -> Digest {
-    Fold::new("entry").number(type_tag(file_type).into()).finish()
+    static TYPES: LazyLock<[Digest; TYPE_TAGS]> = LazyLock::new(|| std::array::from_fn(|tag| Fold::new("entry").number(tag as i64).finish()));
+    TYPES[usize::from(type_tag(file_type))]
 }
 
 pub(crate) fn digest_type(asked: &AbsPath, answer: &Result<Option<FileType>, HostError>) -> Digest {
-    digest_result(asked, answer, |file_type| Fold::new("type").tag(type_tag(*file_type)).finish())
+    static TYPES: LazyLock<[Digest; TYPE_TAGS]> = LazyLock::new(|| std::array::from_fn(|tag| Fold::new("type").tag(tag as u8).finish()));
+    digest_result(asked, answer, |file_type| TYPES[usize::from(type_tag(*file_type))])
 }
 
 pub(crate) fn digest_stat(asked: &AbsPath, answer: &Result<Option<Stat>, HostError>) -> Digest {
@@ -297,12 +317,22 @@ pub(crate) fn digest_link(asked: &AbsPath, answer: &Result<Arc<[u8]>, HostError>
     digest_result(asked, answer, |target| Fold::new("link").bytes(target).finish())
 }
 
-pub(crate) fn digest_path(kind: &str, asked: &AbsPath, answer: &Result<AbsPath, HostError>) -> Digest {
-    digest_result(asked, answer, |path| Fold::new(kind).bytes(&asked.relative_to(path)).finish())
+pub(crate) fn digest_path(kind: PathKind, asked: &AbsPath, answer: &Result<AbsPath, HostError>) -> Digest {
+    // PERF: nearly every path is itself, or a directory whose `default.nix` is meant.
+    static USUAL: LazyLock<[[Digest; 2]; 3]> = LazyLock::new(|| {
+        let kinds = [PathKind::Resolve, PathKind::Import, PathKind::CurrentDir];
+        kinds.map(|kind| [&b"."[..], b"default.nix"].map(|way| Fold::new(kind.name()).bytes(way).finish()))
+    });
+    digest_result(asked, answer, |path| match path.as_bytes().strip_prefix(asked.as_bytes()) {
+        Some(b"") => USUAL[kind as usize][0],
+        Some(b"/default.nix") => USUAL[kind as usize][1],
+        _ => Fold::new(kind.name()).bytes(&asked.relative_to(path)).finish(),
+    })
 }
 
 pub(crate) fn digest_exists(asked: &AbsPath, answer: &Result<bool, HostError>) -> Digest {
-    digest_result(asked, answer, |exists| Fold::new("exists").tag((*exists).into()).finish())
+    static EXISTS: LazyLock<[Digest; 2]> = LazyLock::new(|| [0, 1].map(|exists| Fold::new("exists").tag(exists).finish()));
+    digest_result(asked, answer, |exists| EXISTS[usize::from(*exists)])
 }
 
 pub(crate) fn digest_option(kind: &str, answer: Option<&[u8]>) -> Digest {

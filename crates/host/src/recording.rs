@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::below::Below;
 use crate::host::hand_on;
 use crate::observation::{
-    digest_code, digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option,
+    PathKind, digest_code, digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option,
     digest_path, digest_rest, digest_stat, digest_time, digest_type,
 };
 use crate::search::{EntrySource, Found, PseudoUrl, SearchPath};
@@ -294,7 +294,7 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
 
     fn current_dir(&self) -> Result<AbsPath, HostError> {
         let answer = self.host.current_dir();
-        self.note(Question::CurrentDir, digest_path("cwd", &AbsPath::root(), &answer), Durability::Low);
+        self.note(Question::CurrentDir, digest_path(PathKind::CurrentDir, &AbsPath::root(), &answer), Durability::Low);
         answer
     }
 
@@ -315,7 +315,7 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
     fn resolve_symlinks(&self, path: &AbsPath, follow: Follow) -> Result<AbsPath, HostError> {
         let answer = self.host.resolve_symlinks(path, follow);
         self.follow(path, &answer);
-        let digest = digest_path("resolve", path, &answer);
+        let digest = digest_path(PathKind::Resolve, path, &answer);
         let plain = answer.as_ref().is_ok_and(|real| real == path && self.is_there(path));
         self.note(Question::Resolve(path.clone(), follow), digest, self.durability(path, plain));
         answer
@@ -324,7 +324,7 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
     fn resolve_expr_path(&self, path: &AbsPath) -> Result<AbsPath, HostError> {
         let answer = self.host.resolve_expr_path(path);
         self.follow(path, &answer);
-        let digest = digest_path("import", path, &answer);
+        let digest = digest_path(PathKind::Import, path, &answer);
         let plain = answer.as_ref().is_ok_and(|file| file.is_within(path) && self.is_plain(file));
         self.note(Question::ExprPath(path.clone()), digest, self.durability(path, plain));
         answer

@@ -59,10 +59,11 @@ fn cut(text: &[u8], tokens: &[Token]) -> Option<Outline> {
     if [over[0].kind, over[1].kind, over[2].kind] != [Kind::With, Kind::Id, Kind::Semicolon] || tokens.iter().any(unsure) {
         return None;
     }
-    let mut bound = Vec::new();
+    let mut bound = Vec::with_capacity((close - open) / 8);
+    let mut waiting = Vec::new();
     let mut at = open + 1;
     while at < close {
-        let end = binding_end(tokens, at, close)?;
+        let end = binding_end(tokens, at, close, &mut waiting)?;
         bind(text, tokens, at..end, &mut bound)?;
         at = end + 1;
     }
@@ -89,9 +90,11 @@ fn opening(tokens: &[Token], close: usize) -> Option<usize> {
 }
 
 /// Where the binding that begins at a token has its semicolon.
-fn binding_end(tokens: &[Token], from: usize, close: usize) -> Option<usize> {
-    // For each bracket, and each `let` that waits for its `in`: semicolons that belong to a `with` or an `assert`.
-    let mut waiting = vec![(Kind::Eof, 0u32)];
+///
+/// `waiting`, which is made anew: for each bracket, and each `let` that waits for its `in`, semicolons that belong to a `with` or an `assert`.
+fn binding_end(tokens: &[Token], from: usize, close: usize, waiting: &mut Vec<(Kind, u32)>) -> Option<usize> {
+    waiting.clear();
+    waiting.push((Kind::Eof, 0));
     for at in from..close {
         let kind = tokens[at].kind;
         match kind {

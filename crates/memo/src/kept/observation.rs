@@ -49,42 +49,47 @@ const LONGEST: usize = 1 << 16;
 /// The paths of one node are no longer together.
 const LONGEST_TOGETHER: usize = 1 << 26;
 
-/// Paths in order, by role and rest.
+/// Where paths lie, and which observation is about which.
 struct Paths<'a> {
     roles: &'a Roles,
-    numbers: BTreeMap<(&'a str, &'a [u8]), u64>,
+    /// By role and rest, ascending, each once.
+    places: Vec<(&'a str, &'a [u8])>,
+    /// Of each observation, the number of its path.
+    // PERF: finding the place of a path, and its number among the others, was half of writing a node.
+    numbers: Vec<u64>,
     /// Groups, ascending.
     groups: Vec<Digest>,
 }
 
 impl<'a> Paths<'a> {
     fn collect(own: &'a [Observation], roles: &'a Roles) -> Paths<'a> {
-        let mut numbers: BTreeMap<_, _> =
-            own.iter().filter_map(|o| o.question.path()).map(|path| (roles.place(path), 0)).collect();
-        for (index, number) in numbers.values_mut().enumerate() {
-            *number = index as u64;
+        let placed = |(at, seen): (usize, &'a Observation)| Some((roles.place(seen.question.path()?), at));
+        let mut placed: Vec<((&str, &[u8]), usize)> = own.iter().enumerate().filter_map(placed).collect();
+        placed.sort_unstable();
+        let (mut places, mut numbers) = (Vec::with_capacity(placed.len()), vec![u64::MAX; own.len()]);
+        for (place, at) in placed {
+            if places.last() != Some(&place) {
+                places.push(place);
+            }
+            numbers[at] = places.len() as u64 - 1;
         }
         let mut groups: Vec<Digest> = own.iter().filter_map(|o| group(&o.question)).collect();
         groups.sort_unstable();
         groups.dedup();
-        Paths { roles, numbers, groups }
-    }
-
-    fn number(&self, path: &AbsPath) -> u64 {
-        self.numbers.get(&self.roles.place(path)).copied().unwrap_or(u64::MAX)
+        Paths { roles, places, numbers, groups }
     }
 
     /// The table of roles, then that of paths.
     fn write(&self, writer: &mut Writer) {
-        let mut roles: Vec<&str> = self.numbers.keys().map(|(role, _)| *role).collect();
+        let mut roles: Vec<&str> = self.places.iter().map(|(role, _)| *role).collect();
         roles.dedup();
         writer.array(roles.len());
         for role in &roles {
             writer.text(role);
         }
-        writer.array(self.numbers.len());
+        writer.array(self.places.len());
         let mut before: &[u8] = &[];
-        for (role, rest) in self.numbers.keys() {
+        for (role, rest) in &self.places {
             let number = roles.binary_search(role).unwrap_or_default();
             let shared = before.iter().zip(*rest).take_while(|(a, b)| a == b).count();
             writer.array(3).unsigned(number as u64).unsigned(shared as u64).bytes(&rest[shared..]);
@@ -119,11 +124,15 @@ impl Node {
         for group in &paths.groups {
             writer.bytes(&group.0);
         }
-        let mut own: Vec<Vec<u8>> = self.own.iter().map(|observation| encode(observation, &paths, &self.texts)).collect();
+        let mut apart = Writer::new();
+        let ends: Vec<usize> = self.own.iter().enumerate().map(|seen| encode(&mut apart, seen, &paths, &self.texts)).collect();
+        let apart = apart.finish();
+        let starts = [0].into_iter().chain(ends.iter().copied());
+        let mut own: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &apart[start..end]).collect();
         own.sort_unstable();
         own.dedup();
         writer.array(own.len());
-        for observation in &own {
+        for observation in own {
             writer.raw(observation);
         }
         writer.finish()
@@ -207,9 +216,13 @@ fn read_paths(reader: &mut Reader<'_>, names: &[&str], roles: &Roles) -> Result<
     Ok(paths)
 }
 
-fn encode(observation: &Observation, paths: &Paths<'_>, texts: &BTreeMap<AbsPath, Digest>) -> Vec<u8> {
-    let Observation { question, digest, durability } = observation;
-    let mut writer = Writer::new();
+/// Writes an observation by its number, and says where it ends.
+fn encode(writer: &mut Writer, (at, seen): (usize, &Observation), paths: &Paths<'_>, texts: &BTreeMap<AbsPath, Digest>) -> usize {
+    let Observation { question, digest, durability } = seen;
+    let text = match question {
+        Question::Code(path) => texts.get(path),
+        _ => None,
+    };
     let (kind, arguments) = match question {
         Question::File(_) => (0, 1),
         Question::Directory(_) => (1, 1),
@@ -233,7 +246,7 @@ fn encode(observation: &Observation, paths: &Paths<'_>, texts: &BTreeMap<AbsPath
         Question::Location(_) => (19, 1),
         Question::Outline(_) => (20, 1),
         Question::Key(..) => (21, 3),
-        Question::Code(path) if texts.contains_key(path) => (24, 2),
+        Question::Code(_) if text.is_some() => (24, 2),
         Question::Code(_) => (22, 1),
         Question::Member(..) => (23, 2),
     };
@@ -249,7 +262,7 @@ fn encode(observation: &Observation, paths: &Paths<'_>, texts: &BTreeMap<AbsPath
         Question::Output(drv, output) => {
             writer.bytes(drv).bytes(output);
         }
-        Question::SearchPath(search, name) => write_search_path(&mut writer, search, name, paths.roles),
+        Question::SearchPath(search, name) => write_search_path(writer, search, name, paths.roles),
         Question::Member(group, name) => {
             // A group that is not kept has no number: what is written then cannot be read.
             let number = match group {
@@ -259,26 +272,26 @@ fn encode(observation: &Observation, paths: &Paths<'_>, texts: &BTreeMap<AbsPath
             writer.unsigned(number).bytes(name);
         }
         other => {
-            if let Some(path) = other.path() {
-                writer.unsigned(paths.number(path));
+            if other.path().is_some() {
+                writer.unsigned(paths.numbers[at]);
             }
         }
     }
     match question {
-        Question::Code(path) => match texts.get(path) {
+        Question::Code(_) => match text {
             Some(text) => writer.bytes(&text.0),
-            None => &mut writer,
+            None => writer,
         },
         Question::DirectoryEntry(_, name) => writer.bytes(name),
         Question::Resolve(_, follow) => writer.bool(*follow == Follow::Full),
         Question::Exists(_, must_be_dir) => writer.bool(*must_be_dir),
         Question::Key(_, format, names) => {
             writer.bool(*format == DocumentFormat::Toml);
-            write_names(&mut writer, names)
+            write_names(writer, names)
         }
-        _ => &mut writer,
+        _ => writer,
     };
-    writer.finish()
+    writer.len()
 }
 
 fn write_names<'w>(writer: &'w mut Writer, names: &Names) -> &'w mut Writer {

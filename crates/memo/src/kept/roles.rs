@@ -21,11 +21,14 @@ pub const HERE: &str = "here";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roles {
     by_name: BTreeMap<Arc<str>, AbsPath>,
+    /// The same, inner trees before outer ones, then by name.
+    by_depth: Vec<(Arc<str>, AbsPath)>,
 }
 
 impl Default for Roles {
     fn default() -> Roles {
-        Roles { by_name: BTreeMap::from([(Arc::from(ROOT), AbsPath::root())]) }
+        let root = (Arc::from(ROOT), AbsPath::root());
+        Roles { by_name: BTreeMap::from([root.clone()]), by_depth: vec![root] }
     }
 }
 
@@ -38,6 +41,8 @@ impl Roles {
     /// Gives a tree a role. The first tree to have it keeps it.
     pub fn assign(&mut self, role: &str, tree: AbsPath) {
         self.by_name.entry(Arc::from(role)).or_insert(tree);
+        self.by_depth = self.by_name.iter().map(|(role, tree)| (role.clone(), tree.clone())).collect();
+        self.by_depth.sort_by_key(|(_, tree)| std::cmp::Reverse(tree.as_bytes().len()));
     }
 
     /// The tree that has a role.
@@ -52,14 +57,8 @@ impl Roles {
 
     /// The path as a role and what follows it: the innermost tree counts, of several roles the first by name.
     pub fn place<'a>(&'a self, path: &'a AbsPath) -> (&'a str, &'a [u8]) {
-        let mut found: Option<(&str, &AbsPath)> = None;
-        for (role, tree) in &self.by_name {
-            let deeper = found.is_none_or(|(_, best)| tree.as_bytes().len() > best.as_bytes().len());
-            if path.is_within(tree) && deeper {
-                found = Some((role, tree));
-            }
-        }
-        let (role, tree) = found.unwrap_or((ROOT, path));
+        let found = self.by_depth.iter().find(|(_, tree)| path.is_within(tree));
+        let (role, tree) = found.map_or((ROOT, path), |(role, tree)| (&**role, tree));
         let from = if tree.is_root() { 0 } else { tree.as_bytes().len() };
         (role, path.as_bytes().get(from..).unwrap_or_default())
     }

@@ -58,6 +58,13 @@ struct Known {
     read: bool,
 }
 
+impl Known {
+    fn new(observation: Observation, read: bool) -> Known {
+        let storable = is_storable(&observation);
+        Known { observation, storable, read }
+    }
+}
+
 /// What is known of a node that was written as bytes.
 #[derive(Clone, Copy)]
 struct Written {
@@ -138,7 +145,9 @@ impl Sets {
         // No such setting is ever stored.
         for name in ["more observations than can be told apart", "something that was printed"] {
             let question = Question::Setting(name.as_bytes().into());
-            tables.add(Observation::new(question, Observation::digest_bytes(None), Durability::Low), false);
+            let seen = Observation::new(question.clone(), Observation::digest_bytes(None), Durability::Low);
+            tables.by_question.insert(question, vec![ObservationId(tables.observations.len() as u32)]);
+            tables.observations.push(Known::new(seen, false));
         }
         Sets(Mutex::new(tables))
     }
@@ -150,18 +159,20 @@ impl Sets {
     /// The number of an observation. `read` says that it is the content of a file, or a listing, that there was.
     pub fn observe(&self, observation: &Observation, read: bool) -> ObservationId {
         let mut tables = self.tables();
-        let known = tables.by_question.get(&observation.question).map_or(&[][..], Vec::as_slice);
-        if let Some(&id) = known.iter().find(|id| tables.observations[id.0 as usize].observation.digest == observation.digest) {
+        let Tables { by_question, observations, .. } = &mut *tables;
+        let known = by_question.entry(observation.question.clone()).or_default();
+        if let Some(&id) = known.iter().find(|id| observations[id.0 as usize].observation.digest == observation.digest) {
             return id;
         }
-        if tables.observations.len() >= MOST as usize {
+        if observations.len() >= MOST as usize {
             return ObservationId::BEYOND;
         }
-        let changed = known.to_vec();
-        let id = tables.add(observation.clone(), read);
-        if !changed.is_empty() {
+        let id = ObservationId(observations.len() as u32);
+        known.push(id);
+        observations.push(Known::new(observation.clone(), read));
+        if let [_, _, ..] = known[..] {
             // The answer changed while evaluation ran: nothing that rests on either is kept.
-            for id in changed.into_iter().chain([id]) {
+            for id in known.clone() {
                 tables.observations[id.0 as usize].storable = false;
             }
             tables.forget_written();
@@ -172,6 +183,12 @@ impl Sets {
     /// What a number stands for.
     pub fn observation(&self, id: ObservationId) -> Observation {
         self.tables().observations[id.0 as usize].observation.clone()
+    }
+
+    /// Those of these whose question is so.
+    pub fn filter(&self, ids: &[ObservationId], mut is_so: impl FnMut(&Question) -> bool) -> Vec<ObservationId> {
+        let tables = self.tables();
+        ids.iter().copied().filter(|id| is_so(&tables.observations[id.0 as usize].observation.question)).collect()
     }
 
     /// The set of one observation.
@@ -302,14 +319,6 @@ impl Tables {
         self.written.clear();
         self.written_together.clear();
         self.written_groups.clear();
-    }
-
-    fn add(&mut self, observation: Observation, read: bool) -> ObservationId {
-        let id = ObservationId(self.observations.len() as u32);
-        self.by_question.entry(observation.question.clone()).or_default().push(id);
-        let storable = is_storable(&observation);
-        self.observations.push(Known { observation, storable, read });
-        id
     }
 
     /// Writes the node at place `from` of its level.
