@@ -7,7 +7,7 @@ use super::sets::{ObservationId, SetId};
 use firn_host::{Bound, FileType, Observation};
 use firn_source::Symbol;
 use firn_value::{Guard, Guards, hear_of_guards};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 static MEMBERS: LazyLock<Mutex<Members>> = LazyLock::new(Mutex::default);
@@ -52,25 +52,29 @@ const LOOKED_UP: usize = 1 << 14;
 type LookedUp = (u32, u32, u32, Option<ObservationId>);
 
 thread_local! {
-    static SEEN: [Cell<LookedUp>; LOOKED_UP] = const { [const { Cell::new((0, 0, 0, None)) }; LOOKED_UP] };
+    static SEEN: OnceCell<&'static [Cell<LookedUp>; LOOKED_UP]> = const { OnceCell::new() };
 }
 
 struct Heard;
 
 /// What is observed by looking a name up, and whether it was observed in this round already.
 fn look_up(guard: Guard, name: Symbol) -> (ObservationId, bool) {
-    SEEN.with(|seen| {
-        let key = (u64::from(guard.0) << 32 | u64::from(name.id())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let place = &seen[(key >> 40) as usize & (LOOKED_UP - 1)];
-        let round = round();
-        let (for_guard, for_name, in_round, id) = place.get();
-        let (id, again) = match id {
-            Some(id) if (for_guard, for_name) == (guard.0, name.id()) => (id, in_round == round),
-            _ => (with(|members| members.observe(SetId::of_label(guard.0), name, sets())), false),
-        };
-        place.set((guard.0, name.id(), round, Some(id)));
-        (id, again)
-    })
+    let seen = SEEN.with(|seen| *seen.get_or_init(table));
+    let key = (u64::from(guard.0) << 32 | u64::from(name.id())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let place = &seen[(key >> 40) as usize & (LOOKED_UP - 1)];
+    let round = round();
+    let (for_guard, for_name, in_round, id) = place.get();
+    let (id, again) = match id {
+        Some(id) if (for_guard, for_name) == (guard.0, name.id()) => (id, in_round == round),
+        _ => (with(|members| members.observe(SetId::of_label(guard.0), name, sets())), false),
+    };
+    place.set((guard.0, name.id(), round, Some(id)));
+    (id, again)
+}
+
+#[cold]
+fn table() -> &'static [Cell<LookedUp>; LOOKED_UP] {
+    Box::leak(Box::new([const { Cell::new((0, 0, 0, None)) }; LOOKED_UP]))
 }
 
 impl Guards for Heard {
