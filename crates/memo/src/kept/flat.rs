@@ -14,10 +14,10 @@ use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A node ends, on average, after this many observations. A power of two.
-const USUAL: u32 = 1024;
+const USUAL: u32 = 2048;
 /// A node never has more.
 const MOST: usize = 4 * USUAL as usize;
-/// A record never has more nodes: four million observations at the most.
+/// A record never has more nodes: eight million observations at the most.
 pub const MOST_NODES: usize = 1024;
 /// Where trees are while they are being rewritten. Nothing real lies there.
 const STAND_IN: &str = "/.firn-role";
