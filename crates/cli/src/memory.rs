@@ -384,7 +384,7 @@ impl Memory {
                 continue;
             }
             lookup.held(Duration::from_micros(found.record.cost));
-            if let Some(mut answer) = candidate.into_answer() {
+            if let Some(mut answer) = lookup.take(candidate) {
                 answer.record.places = self.recorder.places();
                 self.write(Batch { answers: vec![answer], now, ..Batch::default() });
             }

@@ -29,6 +29,8 @@ pub struct Candidate<'r> {
     /// The answer, and the root of what it rests on.
     pub record: Record,
     nodes: BTreeMap<Digest, Vec<u8>>,
+    /// The root and the nodes that it names.
+    own: Vec<Digest>,
     coming: Coming,
 }
 
@@ -82,7 +84,8 @@ impl<'r> Candidate<'r> {
             made: entry.made,
             places: Vec::new(),
         };
-        let mut candidate = Candidate { remotes, reached, question, record, nodes: had, coming: Coming { objects, awaited } };
+        let own = [&[root][..], &entry.nodes].concat();
+        let mut candidate = Candidate { remotes, reached, question, record, nodes: had, own, coming: Coming { objects, awaited } };
         candidate.nodes.insert(root, bytes);
         let Payload { result, log, needs } = candidate.payload()?;
         candidate.record = Record { result: Stored::Inline(result), log, needs, ..candidate.record };
@@ -154,15 +157,19 @@ impl<'r> Candidate<'r> {
         }
     }
 
-    /// The answer as the database takes it, once everything has come: nodes that were known already are not among its nodes.
-    pub fn into_answer(mut self) -> Option<Answer> {
+    /// The answer as the database takes it, once everything has come: nodes that were known already are not among its nodes. And all
+    /// nodes that have come, for the next candidate.
+    pub(crate) fn finish(mut self) -> (Option<Answer>, BTreeMap<Digest, Vec<u8>>) {
         while !self.coming.awaited.is_empty() {
-            self.take(true)?;
+            if self.take(true).is_none() {
+                return (None, self.nodes);
+            }
         }
-        Some(Answer { question: self.question, record: self.record, nodes: self.nodes.into_iter().collect() })
+        let own = self.own.iter().filter_map(|node| Some((*node, self.nodes.get(node)?.clone()))).collect();
+        (Some(Answer { question: self.question, record: self.record, nodes: own }), self.nodes)
     }
 
-    /// The nodes that have come, for the next candidate.
+    /// The nodes that have come.
     pub(crate) fn into_nodes(self) -> BTreeMap<Digest, Vec<u8>> {
         self.nodes
     }

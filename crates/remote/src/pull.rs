@@ -11,6 +11,7 @@ use crate::index::Index;
 use crate::object::{Kind, unpack};
 use crate::place::Trouble;
 use crate::remotes::{Reached, Remotes};
+use firn_cache::Answer;
 use firn_host::Digest;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -84,6 +85,13 @@ impl<'r> Lookup<'r> {
     /// The candidate did not hold: what has come of it need not be fetched for the next.
     pub fn refuse(&mut self, candidate: Candidate<'r>) {
         self.nodes = candidate.into_nodes();
+    }
+
+    /// The answer of a candidate that is taken, once everything has come; none if something has not.
+    pub fn take(&mut self, candidate: Candidate<'r>) -> Option<Answer> {
+        let (answer, nodes) = candidate.finish();
+        self.nodes = nodes;
+        answer
     }
 
     /// The candidate held, and this is what evaluating it would have taken.

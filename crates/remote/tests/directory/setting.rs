@@ -74,7 +74,7 @@ pub fn results(remotes: &Remotes, name: &str) -> Vec<String> {
     let mut lookup = remotes.ask(question(name).0);
     let mut all = Vec::new();
     while let Some(candidate) = lookup.next(&|_| false) {
-        let Some(answer) = candidate.into_answer() else { continue };
+        let Some(answer) = lookup.take(candidate) else { continue };
         let record = answer.record;
         let Stored::Inline(result) = record.result else { panic!("a result comes inline") };
         assert_eq!((record.question, &record.log[..]), (question(name).1, &b"trace: x\n"[..]));

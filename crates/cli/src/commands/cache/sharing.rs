@@ -75,7 +75,7 @@ pub fn pull(invocation: &mut Invocation, disk: &Disk, remote: &Remote, attribute
         let mut lookup = remotes.ask(question);
         let wanted = |question: &[u8]| is_about(question, attributes);
         while let Some(candidate) = lookup.next_of(&|node| reading.node(node).is_some(), &wanted) {
-            if let Some(answer) = candidate.into_answer() {
+            if let Some(answer) = lookup.take(candidate) {
                 writer.write(Batch { answers: vec![answer], now, ..Batch::default() });
             }
         }
