@@ -162,9 +162,12 @@ fn open_whole(dir: &Path, limit: u64) -> Result<Environment, Unusable> {
     env.clear_stale_readers().map_err(database)?;
     // PERF: 6 ms of every run with 15 MB.
     if length > 0 && !walked::is_known(dir, state.as_deref()) {
-        let reading = env.read_txn().map_err(database)?;
         let file = env.try_clone_inner_file().map_err(database)?;
-        pages::check(&file, reading.id() as u64).map_err(damaged)?;
+        let mut is_walked = false;
+        while !is_walked {
+            let reading = env.read_txn().map_err(database)?;
+            is_walked = pages::check(&file, reading.id() as u64).map_err(damaged)?;
+        }
         walked::note(dir, state.as_deref());
     }
     let reading = env.read_txn().map_err(database)?;

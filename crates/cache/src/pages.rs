@@ -168,14 +168,14 @@ struct Entry<'p> {
     size: usize,
 }
 
-/// Whether LMDB can walk the state that `transaction` wrote without stumbling.
-pub fn check(file: &File, transaction: u64) -> Checked<()> {
-    let metas = metas(file)?;
-    let Some(meta) = metas.into_iter().flatten().find(|meta| meta.transaction == transaction) else {
-        return Err(Damage("the state in use cannot be read"));
+/// Fails if LMDB would stumble over the state that `transaction` wrote. False: two have written since, and it is no longer there.
+pub fn check(file: &File, transaction: u64) -> Checked<bool> {
+    let [one, other] = metas(file)?;
+    let Some(meta) = [one, other].into_iter().flatten().find(|meta| meta.transaction == transaction) else {
+        let is_overtaken = [one, other].iter().all(|meta| meta.is_ok_and(|meta| meta.transaction > transaction));
+        return if is_overtaken { Ok(false) } else { Err(Damage("the state in use cannot be read")) };
     };
-    let mut walk = Walk::new(file, meta, None);
-    walk.whole()
+    Walk::new(file, meta, None).whole().map(|()| true)
 }
 
 /// Hands on every entry that can still be reached, from both states, the newer one first.
