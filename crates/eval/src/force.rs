@@ -37,10 +37,12 @@ impl Machine {
             if self.plain {
                 return self.force_plain(thunk, pos);
             }
-            match taken(thunk) {
-                Some(value) => Ok(value),
-                None => self.force_here(thunk, pos),
+            if self.labelled
+                && let Some(value) = taken(thunk)
+            {
+                return Ok(value);
             }
+            self.force_here(thunk, pos)
         })
     }
 
@@ -82,25 +84,52 @@ impl Machine {
     }
 
     /// Forces with a memo or labels.
-    // PERF: nearly every thunk is code of the running instance, and quiet: then the production need not be changed.
+    // PERF: nearly every thunk is of the running instance, and quiet: then the production need not be changed.
     #[inline(never)]
     fn force_here(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        if !self.is_here() || self.is_stack_low() {
-            return self.force_watched(thunk, pos);
+        if self.is_here()
+            && !self.is_stack_low()
+            && let Some(claim) = thunk.claim_code_here(self.thread)
+        {
+            Stats::bump(&self.stats.forces);
+            let result = match claim.body_here() {
+                (body, []) => self.run_closed(body),
+                (body, captures) => self.run(body, captures),
+            };
+            return match result {
+                Ok(value) if claim.is_quiet() => {
+                    claim.publish_alone(value);
+                    Ok(value)
+                }
+                result => self.end_here(thunk, claim, result),
+            };
         }
-        let Some(claim) = thunk.claim_here(self.thread) else { return self.force_watched(thunk, pos) };
-        Stats::bump(&self.stats.forces);
-        let noises = self.noises.get();
-        let result = match claim.body_here() {
-            (body, []) => self.run_closed(body),
-            (body, captures) => self.run(body, captures),
-        };
-        let is_quiet = || if self.labelled { !Production::current().is_marked() } else { self.noises.get() == noises };
+        self.force_application_here(thunk, pos)
+    }
+
+    /// The same for an application.
+    #[inline(never)]
+    fn force_application_here(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        if self.is_here()
+            && !self.is_stack_low()
+            && let Some(claim) = thunk.claim_application_here(self.thread)
+        {
+            Stats::bump(&self.stats.forces);
+            return match self.apply(claim.parts_here(), pos) {
+                Ok(value) if claim.is_quiet() => {
+                    claim.publish_alone(value);
+                    Ok(value)
+                }
+                result => self.end_here(thunk, claim, result),
+            };
+        }
+        self.force_watched(thunk, pos)
+    }
+
+    /// Ends a production that was not changed for the thunk and did not stay quiet, or failed.
+    #[inline(never)]
+    fn end_here(&self, thunk: &'static Thunk, claim: Claim, result: Result<Value>) -> Result<Value> {
         match result {
-            Ok(value) if is_quiet() => {
-                claim.publish_alone(value);
-                Ok(value)
-            }
             Ok(value) => self.publish_specially(claim, Production::current(), value),
             Err(error) => self.failed(thunk, claim, Production::current(), error),
         }

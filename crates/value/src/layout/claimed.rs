@@ -1,7 +1,7 @@
 //! A thunk that this thread has claimed: what it has to do, and how its claim ends.
 
 use super::thunk::{body_at, single_threaded};
-use super::{Label, Production, Slot, Thunk, Value, Work, beside, kind};
+use super::{Label, Production, Slot, Thunk, Value, Work, beside, heap, kind};
 use super::{header, header_address, header_count, header_kind, header_stamp, with_kind};
 use crate::{Body, Error};
 
@@ -73,14 +73,27 @@ impl Claim {
         unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), header_count(self.head) as usize) }
     }
 
-    /// The code and captures of a thunk claimed by [`Thunk::claim_here`].
+    /// Whether the running production is of the thunk's instance and has been quiet: nothing but the value is to be kept.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        // One that was noisy or has a label has more bits than a stamp, and is no thunk's.
+        header_stamp(self.head) == heap::production()
+    }
+
+    /// The parts of a thunk claimed by [`Thunk::claim_application_here`].
+    #[inline]
+    pub fn parts_here(&self) -> &'static [Slot] {
+        self.thunk.parts(self.head, header_count(self.head) as usize)
+    }
+
+    /// The code and captures of a thunk claimed by [`Thunk::claim_code_here`].
     #[inline]
     pub fn body_here(&self) -> (&'static Body, &'static [Slot]) {
         let body = body_at(header_address(self.head));
         (body, self.thunk.parts(self.head, body.captures.len()))
     }
 
-    /// Publishes the result of a thunk claimed alone or by [`Thunk::claim_here`].
+    /// Publishes the result of a thunk claimed alone or by [`Thunk::claim_code_here`] and its like.
     #[inline]
     pub fn publish_alone(self, value: Value) {
         debug_assert!(value.is_whnf());

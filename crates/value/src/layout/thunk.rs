@@ -325,17 +325,28 @@ impl Thunk {
     /// As [`Thunk::claim`], for code of the running production's own instance, where there is one thread of this number and
     /// the production has been quiet: then it need not be changed for another.
     #[inline]
-    pub fn claim_here(&'static self, thread: u32) -> Option<Claim> {
+    pub fn claim_code_here(&'static self, thread: u32) -> Option<Claim> {
+        self.claim_here(thread, kind::SUSPENDED)
+    }
+
+    /// The same for applications.
+    #[inline]
+    pub fn claim_application_here(&'static self, thread: u32) -> Option<Claim> {
+        self.claim_here(thread, kind::APPLY)
+    }
+
+    #[inline(always)]
+    fn claim_here(&'static self, thread: u32, kind: u8) -> Option<Claim> {
         let head = self.head.load();
-        if header_kind(head) != kind::SUSPENDED || SHARED.load(Ordering::Relaxed) {
+        if header_kind(head) != kind || SHARED.load(Ordering::Relaxed) {
             return None;
         }
-        // A production that was noisy or has a label has more bits than a stamp, and is no thunk's.
-        if header_stamp(head) != heap::production() {
+        let claim = Claim { thunk: self, head };
+        if !claim.is_quiet() {
             return None;
         }
         self.head.claim(head, thread, false);
-        Some(Claim { thunk: self, head })
+        Some(claim)
     }
 
     #[cold]
