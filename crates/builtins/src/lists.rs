@@ -2,7 +2,7 @@
 
 use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, colored, own_cell, place_of};
 use firn_source::Pos;
-use firn_value::{AttrsBuilder, Function, List, ListBuilder, Row, Thunk, Value};
+use firn_value::{AttrsBuilder, Each, Function, List, ListBuilder, Row, Thunk, Value};
 
 fn length(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let list = machine.force_list(args[0], pos, "while evaluating the first argument passed to builtins.length")?;
@@ -63,11 +63,15 @@ fn map(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
         return Ok(list.value());
     }
     let function = machine.force_function(args[0], pos, "while evaluating the first argument passed to builtins.map")?;
-    let mut out = ListBuilder::new(list.len());
-    for item in list.iter() {
-        out.push(Thunk::apply(function, &[item]));
-    }
-    Ok(out.finish())
+    Ok(applied(function, Each::Cells(list.slots())))
+}
+
+/// A list of applications.
+fn applied(function: Value, to: Each) -> Value {
+    let items = Thunk::apply_to_each(function, to);
+    let mut out = ListBuilder::new(items.len());
+    items.for_each(|item| out.push(item));
+    out.finish()
 }
 
 /// What a function makes of names, if it is one of which it is known that it makes of each name a set that has it as its name.
@@ -77,9 +81,7 @@ fn pairs_of(machine: &Machine, function: Value, names: List) -> Option<List> {
     if !closure.lambda().gives_its_argument_as(machine.names().name) {
         return None;
     }
-    let mut pairs = ListBuilder::new(names.len());
-    names.iter().for_each(|name| pairs.push(Thunk::apply(function, &[name])));
-    pairs.finish().as_list()
+    applied(function, Each::Cells(names.slots())).as_list()
 }
 
 fn filter(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
@@ -163,11 +165,7 @@ fn gen_list(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
         return Err(Error::new(ErrorKind::Eval, format!("cannot create list of size {}", colored(count))).at(pos));
     }
     let function = machine.force_function(args[0], Pos::NONE, "while evaluating the first argument passed to builtins.genList")?;
-    let mut out = ListBuilder::new(count as usize);
-    for i in 0..count {
-        out.push(Thunk::apply(function, &[Value::int(i)]));
-    }
-    Ok(out.finish())
+    Ok(applied(function, Each::Numbers(count as usize)))
 }
 
 fn partition(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {

@@ -6,7 +6,7 @@
 use firn_eval::{Builtin, Error, ErrorKind, Machine, Result, colored_name};
 use firn_ir::Shape;
 use firn_source::{Pos, Symbol, SymbolMap};
-use firn_value::{Attrs, AttrsBuilder, List, ListBuilder, Row, Thunk, Value};
+use firn_value::{Attrs, AttrsBuilder, Each, List, ListBuilder, Row, Thunk, Value};
 
 /// Finds one attribute in many sets; sets of one shape are looked up once.
 struct Finder {
@@ -213,10 +213,9 @@ fn cat_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
 fn map_attrs(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let set = machine.force_attrs(args[1], pos, "while evaluating the second argument passed to builtins.mapAttrs")?;
     let (shape, cells) = set.unguarded().flat();
-    let values = shape.names().iter().zip(cells);
     // NIX: the function is not looked at, which traces show: until the first call nothing knows where it is written.
     let function = if args[0].as_function().is_some() { Thunk::apply(args[0], &[]) } else { args[0] };
-    let mapped = values.map(|(&name, cell)| Thunk::apply(function, &[Value::name(name), cell.get()]));
+    let mapped = Thunk::apply_to_each(function, Each::Named(shape.names(), cells));
     Ok(guarded_as(set, AttrsBuilder::of_names(shape, mapped)))
 }
 

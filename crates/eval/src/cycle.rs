@@ -3,7 +3,7 @@
 
 use crate::place_of;
 use firn_source::Pos;
-use firn_value::{Slot, Thunk, Work};
+use firn_value::{Thunk, Work};
 
 /// Where the thunks of a circle are defined, the innermost first.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Cycle {
         let Some(target) = self.target else { return };
         self.steps.push(match work {
             Work::Run(body, _) => body.pos,
-            Work::Apply(slots) => slots.first().map(Slot::get).map_or(Pos::NONE, place_of),
+            Work::Apply(application) => application.function().map_or(Pos::NONE, place_of),
             Work::Transport(..) => Pos::NONE,
         });
         if std::ptr::eq(thunk, target) {

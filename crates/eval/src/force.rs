@@ -6,7 +6,7 @@ use crate::times::{Doing, doing};
 use crate::{Machine, Manner, Stats};
 use firn_memo::kept::labels;
 use firn_source::Pos;
-use firn_value::{Body, Claim, Error, ErrorKind, Function, Production, Result, Slot, Thunk, ThunkState, Value, Work};
+use firn_value::{Application, Body, Claim, Error, ErrorKind, Function, Production, Result, Slot, Thunk, ThunkState, Value, Work};
 
 impl Machine {
     /// The value in weak head normal form. `pos` is where it is needed, for messages.
@@ -72,7 +72,7 @@ impl Machine {
             && let Some(claim) = thunk.claim_application_alone(self.thread)
         {
             Stats::bump(&self.stats.forces);
-            return match self.apply(claim.parts_alone(), pos) {
+            return match self.apply(claim.application_alone(), pos) {
                 Ok(value) => {
                     claim.publish_alone(value);
                     Ok(value)
@@ -115,7 +115,7 @@ impl Machine {
             && let Some(claim) = thunk.claim_application_here(self.thread)
         {
             Stats::bump(&self.stats.forces);
-            return match self.apply(claim.parts_here(), pos) {
+            return match self.apply(claim.application_here(), pos) {
                 Ok(value) if claim.is_quiet() => {
                     claim.publish_alone(value);
                     Ok(value)
@@ -185,25 +185,33 @@ impl Machine {
         match work {
             Work::Run(body, []) => self.run_closed(body),
             Work::Run(body, captures) => self.run(body, captures),
-            Work::Apply(slots) => self.apply(slots, pos),
+            Work::Apply(application) => self.apply(application, pos),
             Work::Transport(map, original) => self.transport(map, original, pos),
         }
     }
 
     #[inline(never)]
-    fn apply(&self, slots: &'static [Slot], pos: Pos) -> Result<Value> {
-        let (function, args) = slots.split_first().expect("an application has a function");
-        // PERF: what `map` and its kin make: a function of the program with all its arguments.
-        if let Some(Function::Closure(closure)) = function.get().as_function()
-            && closure.lambda().arity() == args.len()
-            && let [a] = args
-        {
-            return self.call_closure(closure, &[], &[a.get()], pos);
+    fn apply(&self, application: Application, pos: Pos) -> Result<Value> {
+        match application {
+            Application::Item(item) => match item.name() {
+                Some(name) => self.call(item.function(), &[name, item.last()], pos),
+                None => self.apply_to_one(item.function(), item.last(), pos),
+            },
+            Application::Slots([function, a]) => self.apply_to_one(function.get(), a.get(), pos),
+            Application::Slots([function, a, b]) => self.call(function.get(), &[a.get(), b.get()], pos),
+            Application::Slots(slots) => {
+                let (function, args) = slots.split_first().expect("an application has a function");
+                self.call(function.get(), &args.iter().map(Slot::get).collect::<Vec<_>>(), pos)
+            }
         }
-        match args {
-            [a] => self.call(function.get(), &[a.get()], pos),
-            [a, b] => self.call(function.get(), &[a.get(), b.get()], pos),
-            _ => self.call(function.get(), &args.iter().map(Slot::get).collect::<Vec<_>>(), pos),
+    }
+
+    // PERF: what `map` and its kin make: a function of the program with all its arguments.
+    #[inline(always)]
+    fn apply_to_one(&self, function: Value, argument: Value, pos: Pos) -> Result<Value> {
+        match function.as_function() {
+            Some(Function::Closure(closure)) if closure.lambda().arity() == 1 => self.call_closure(closure, &[], &[argument], pos),
+            _ => self.call(function, &[argument], pos),
         }
     }
 

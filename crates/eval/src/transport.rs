@@ -10,7 +10,7 @@ use crate::frame::heap_slots;
 use firn_memo::Map;
 use firn_memo::kept::labels;
 use firn_source::Pos;
-use firn_value::{Claim, Error, ErrorKind, Label, Production, Result, Slot, Thunk, ThunkState, Value, Work};
+use firn_value::{Claim, Error, ErrorKind, Label, Production, Result, Thunk, ThunkState, Value, Work};
 use std::sync::Arc;
 
 impl Machine {
@@ -68,15 +68,15 @@ impl Machine {
     /// Runs the original's code with what it captured carried over.
     fn run_again(&self, map: &Arc<Map>, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         let memo = &self.shared.memo;
-        let carry = |slot: &Slot| map.carry(slot.get(), &memo.instances);
+        let carry = |value: Value| map.carry(value, &memo.instances);
         match thunk.retained() {
             Some(Work::Run(body, captures)) => {
                 let slots = heap_slots(captures.len());
-                slots.iter().zip(captures).for_each(|(slot, capture)| slot.set(carry(capture)));
+                slots.iter().zip(captures).for_each(|(slot, capture)| slot.set(carry(capture.get())));
                 self.run(body, &slots)
             }
-            Some(Work::Apply(parts)) => {
-                let words: Vec<Value> = parts.iter().map(carry).collect();
+            Some(Work::Apply(application)) => {
+                let words: Vec<Value> = application.parts().map(carry).collect();
                 self.call(words[0], &words[1..], pos)
             }
             Some(Work::Transport(inner, original)) => {

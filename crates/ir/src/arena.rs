@@ -7,12 +7,21 @@ use std::mem::{align_of, size_of};
 /// Regions are not doubled as a [`Bump`] would: the half that a large one leaves empty is memory too.
 const REGION: usize = 240 << 10;
 
+/// The bits from the fortieth on that no address of code has, so that headers can say with them that they have none. No system
+/// that firn runs on puts anything there.
+pub const FORBIDDEN: u64 = 0xC0;
+
 thread_local! {
     static ARENA: Cell<&'static Bump> = Cell::new(region(REGION));
 }
 
 fn region(bytes: usize) -> &'static Bump {
-    Box::leak(Box::new(Bump::with_capacity(bytes)))
+    let region: &'static Bump = Box::leak(Box::new(Bump::with_capacity(bytes)));
+    // It is filled from its end on.
+    let end = std::ptr::from_ref(region.alloc(0u8)).addr() as u64;
+    let is_fine = |at: u64| at >> 40 != FORBIDDEN;
+    assert!(is_fine(end) && is_fine(end - bytes as u64), "code at an address that means something else");
+    region
 }
 
 /// The thread's region, with room for so many of these.

@@ -19,6 +19,7 @@ mod shape;
 mod strictness;
 mod tie;
 
+pub use arena::FORBIDDEN;
 pub use digest::{CodeDigest, CodeDigests, ConstantDigest};
 pub use expr::*;
 pub use lower::{Globals, Literals, LowerError, Program, let_functions_wait, lower};

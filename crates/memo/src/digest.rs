@@ -196,7 +196,7 @@ impl Run<'_> {
                     self.node(cell, tagged(2, &code), captures.iter().map(Slot::get), true);
                 }
             },
-            Some(Work::Apply(slots)) => self.node(cell, vec![3], slots.iter().map(Slot::get), true),
+            Some(Work::Apply(application)) => self.node(cell, vec![3], application.parts(), true),
             Some(Work::Transport(..)) | None => self.by_identity(cell),
         }
     }

@@ -53,19 +53,19 @@ impl Comparison<'_> {
             (Some(Work::Run(x, captures)), Some(Work::Run(y, others)))
                 if captures.len() == others.len() && (std::ptr::eq(x, y) || self.digests.body(x) == self.digests.body(y)) =>
             {
-                self.suspended_parts(captures, others);
+                self.suspended_parts(captures.iter().map(Slot::get).zip(others.iter().map(Slot::get)).collect());
             }
-            (Some(Work::Apply(x)), Some(Work::Apply(y))) if x.len() == y.len() => self.suspended_parts(x, y),
+            (Some(Work::Apply(x)), Some(Work::Apply(y))) if x.len() == y.len() => self.suspended_parts(x.parts().zip(y.parts()).collect()),
             _ => self.unknown = true,
         }
         true
     }
 
     /// The same code over the same captures is the same; over different ones it may still give the same value.
-    fn suspended_parts(&mut self, a: &[Slot], b: &[Slot]) {
+    fn suspended_parts(&mut self, pairs: Vec<(Value, Value)>) {
         let mut inner = Comparison {
             digests: self.digests,
-            todo: a.iter().map(Slot::get).zip(b.iter().map(Slot::get)).collect(),
+            todo: pairs,
             assumed: std::mem::take(&mut self.assumed),
             unknown: false,
         };
@@ -93,16 +93,20 @@ impl Comparison<'_> {
             {
                 self.push(captures, others)
             }
-            (Some(Work::Apply(x)), Some(Work::Apply(y))) => self.push(x, y),
+            (Some(Work::Apply(x)), Some(Work::Apply(y))) => self.push_parts(x.parts(), y.parts()),
             _ => false,
         }
     }
 
     fn push(&mut self, a: &[Slot], b: &[Slot]) -> bool {
+        self.push_parts(a.iter().map(Slot::get), b.iter().map(Slot::get))
+    }
+
+    fn push_parts(&mut self, a: impl ExactSizeIterator<Item = Value>, b: impl ExactSizeIterator<Item = Value>) -> bool {
         if a.len() != b.len() {
             return false;
         }
-        self.todo.extend(a.iter().map(Slot::get).zip(b.iter().map(Slot::get)));
+        self.todo.extend(a.zip(b));
         true
     }
 

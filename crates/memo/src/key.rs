@@ -180,11 +180,15 @@ impl Walk<'_> {
     }
 
     fn push(&mut self, slots: &[Slot], counts: bool) -> Result<(), Refusal> {
-        if self.todo.len() + slots.len() > self.left {
+        self.push_parts(slots.iter().map(Slot::get), counts)
+    }
+
+    fn push_parts(&mut self, parts: impl ExactSizeIterator<Item = Value> + DoubleEndedIterator, counts: bool) -> Result<(), Refusal> {
+        if self.todo.len() + parts.len() > self.left {
             return Err(Refusal::Large);
         }
-        self.mix(counts, slots.len());
-        self.todo.extend(slots.iter().rev().map(|slot| (slot.get(), counts)));
+        self.mix(counts, parts.len());
+        self.todo.extend(parts.rev().map(|part| (part, counts)));
         Ok(())
     }
 
@@ -206,7 +210,8 @@ impl Walk<'_> {
         }
         match (known(cell), thunk.suspended_work()) {
             (Some(value), _) => self.todo.push((value, false)),
-            (None, Some(Work::Run(_, slots) | Work::Apply(slots))) => self.push(slots, false)?,
+            (None, Some(Work::Run(_, slots))) => self.push(slots, false)?,
+            (None, Some(Work::Apply(application))) => self.push_parts(application.parts(), false)?,
             (None, Some(Work::Transport(..))) => return Err(Refusal::Transported),
             (None, None) => {
                 let failed = matches!(thunk.state(), ThunkState::Failed(..));

@@ -7,7 +7,7 @@
 use crate::Instances;
 use crate::key::{Key, known, seen};
 use firn_source::Pos;
-use firn_value::{Function, Label, Slot, Stamp, Value};
+use firn_value::{Function, Label, Slot, Stamp, Value, Work};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The correspondence of two equal keys.
@@ -155,8 +155,12 @@ fn children(word: Value, out: &mut Vec<Value>) {
     if let Some(thunk) = word.as_thunk() {
         if let Some(value) = known(word) {
             out.push(value);
-        } else if let Some(firn_value::Work::Run(_, parts) | firn_value::Work::Apply(parts)) = thunk.suspended_work() {
-            slots(parts, out);
+        } else {
+            match thunk.suspended_work() {
+                Some(Work::Run(_, captures)) => slots(captures, out),
+                Some(Work::Apply(application)) => out.extend(application.parts()),
+                Some(Work::Transport(..)) | None => {}
+            }
         }
     } else if let Some(list) = word.as_list() {
         slots(list.slots(), out);

@@ -3,7 +3,7 @@
 
 use firn_memo::{Digests, Sameness, same};
 use firn_source::{Pos, Symbol};
-use firn_value::{AttrsBuilder, Context, ListBuilder, PartialApp, Primop, Thunk, ThunkState, Value};
+use firn_value::{AttrsBuilder, Context, Each, ListBuilder, PartialApp, Primop, Thunk, ThunkState, Value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -121,6 +121,13 @@ proptest! {
         prop_assert_eq!(same(lazy, again, &digests), Sameness::Same);
         let thunk = lazy.as_thunk().expect("an application is a thunk");
         prop_assert!(matches!(thunk.state(), ThunkState::Suspended), "nothing is forced");
+        // One of many applications is like one that is written out.
+        let names: &'static [Symbol] = Vec::leak(vec![Symbol::from("x")]);
+        let cells = ListBuilder::of(&[build(&b, true, true)]).as_list().expect("a list").slots();
+        let item = Thunk::apply_to_each(add, Each::Named(names, cells)).next().expect("one");
+        let written = Thunk::apply(add, &[Value::name(names[0]), build(&b, false, false)]);
+        prop_assert_eq!(digests.of(item), digests.of(written));
+        prop_assert_eq!(same(item, written, &digests), Sameness::Same);
         thunk.claim().expect("it can be claimed").publish(Value::int(42));
         prop_assert_eq!((digests.of(lazy), digests.of(around)), (before, before_around));
     }

@@ -14,7 +14,7 @@ mod primop;
 pub use context::{Context, ContextBuilder};
 pub use error::{Error, ErrorKind, Frame, Result};
 pub use layout::{
-    Activation, Allocator, Attrs, AttrsBuilder, Claim, Closure, Function, Guard, Guards, Label, List, ListBuilder, PartialApp, Production, Row, Slot, Stamp, Str, Thunk, ThunkState,
+    Activation, Allocator, Application, Attrs, AttrsBuilder, Claim, Closure, Each, Function, Guard, Guards, Item, Label, List, ListBuilder, PartialApp, Production, Row, Slot, Stamp, Str, Thunk, ThunkState,
     Type, Value, Work, hear_of_guards, heap_bytes, perturb_schedule, single_threaded,
 };
 pub use literals::Constants;

@@ -2,9 +2,7 @@
 
 use firn_ir::{Globals, lower};
 use firn_source::{Origin, SourceFile, Symbol};
-use firn_value::{
-    AttrsBuilder, Body, Closure, Constants, Error, ErrorKind, Expr, Function, Primop, Thunk, ThunkState, Value, Work,
-};
+use firn_value::{AttrsBuilder, Body, Closure, Constants, Each, Error, ErrorKind, Expr, Function, ListBuilder, Primop, Production, Stamp, Thunk, ThunkState, Value, Work};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static ID: Primop = Primop { name: "id", arity: 1, strict: 0, index: 0, trace: true };
@@ -68,9 +66,48 @@ fn a_thunk_given_back_is_as_before() {
     assert!(application.is_application());
     application.claim().expect("an application can be claimed").restore();
     let claim = application.claim().expect("it can be claimed again");
-    let Work::Apply(slots) = claim.work() else { panic!("it is an application") };
-    assert!(matches!(slots[0].get().as_function(), Some(Function::Primop(_))));
-    assert_eq!(slots[1..].iter().map(|slot| slot.get().as_int()).collect::<Vec<_>>(), [Some(1), Some(2)]);
+    let Work::Apply(application) = claim.work() else { panic!("it is an application") };
+    assert!(matches!(application.function().and_then(Value::as_function), Some(Function::Primop(_))));
+    assert_eq!(application.parts().skip(1).map(Value::as_int).collect::<Vec<_>>(), [Some(1), Some(2)]);
+}
+
+#[test]
+fn items_are_the_applications_that_they_stand_for() {
+    let function = Value::primop(&ID);
+    let cells = ListBuilder::of(&[Value::int(7), Value::TRUE, Thunk::apply(function, &[Value::NULL])]).as_list().expect("a list");
+    let names: &'static [Symbol] = Vec::leak(["c", "a", "b"].map(Symbol::from).to_vec());
+    let name = |at: usize| Value::name(names[at]);
+    let expected: [Vec<Vec<Value>>; 4] = [
+        cells.iter().map(|cell| vec![function, cell]).collect(),
+        cells.iter().enumerate().map(|(at, cell)| vec![function, name(at), cell]).collect(),
+        (0..3).map(|at| vec![function, Value::int(at)]).collect(),
+        vec![],
+    ];
+    let each = [Each::Cells(cells.slots()), Each::Named(names, cells.slots()), Each::Numbers(3), Each::Numbers(0)];
+    let parts = |work: Option<Work>| match work {
+        Some(Work::Apply(application)) => application.parts().collect::<Vec<Value>>(),
+        other => panic!("it is an application, not {other:?}"),
+    };
+    for (to, expected) in each.into_iter().zip(expected) {
+        for stamp in [Stamp::NONE, Stamp::new(3)] {
+            let outer = Production::begin(stamp);
+            let items: Vec<&'static Thunk> = Thunk::apply_to_each(function, to).map(|item| item.as_thunk().expect("a thunk")).collect();
+            Production::end(outer);
+            assert_eq!(items.len(), expected.len());
+            // The last first, so that a result would show in one that is looked at later.
+            for (&item, expected) in items.iter().zip(&expected).rev() {
+                assert!(item.is_application() && item.stamp() == stamp && !item.is_ready());
+                assert_eq!((parts(item.suspended_work()), item.applied_function()), (expected.clone(), Some(function)));
+                let claim = item.claim().expect("it can be claimed");
+                assert_eq!(parts(Some(claim.work())), *expected);
+                claim.restore();
+                item.claim().expect("it can be claimed again").publish(Value::int(42));
+                assert_eq!((item.forced(), item.is_application()), (Some(Value::int(42)), false));
+                // One of an instance still knows what it had to do.
+                assert!(if stamp == Stamp::NONE { item.retained().is_none() } else { parts(item.retained()) == *expected });
+            }
+        }
+    }
 }
 
 #[test]
@@ -107,18 +144,19 @@ fn threads_share_thunks_and_each_is_forced_once() {
     firn_value::single_threaded(false);
     assert!(!firn_value::single_threaded(true));
     let count = if cfg!(miri) { 8 } else { 5_000 };
-    let cells: Vec<Value> = (0..count).map(|n| Thunk::apply(Value::primop(&ID), &[Value::int(n)])).collect();
+    let numbers = Thunk::apply_to_each(Value::primop(&ID), Each::Numbers(count / 2));
+    let cells: Vec<Value> = numbers.chain((count / 2..count).map(|n| Thunk::apply(Value::primop(&ID), &[Value::int(n as i64)]))).collect();
     let forced = AtomicUsize::new(0);
     let force = |cell: Value| {
         let thunk = cell.as_thunk().expect("a thunk");
         loop {
             if let Some(claim) = thunk.claim()
-                && let Work::Apply(slots) = claim.work()
+                && let Work::Apply(application) = claim.work()
             {
                 forced.fetch_add(1, Ordering::Relaxed);
                 // The result is an object made by this thread and read by all.
                 let mut set = AttrsBuilder::with_capacity(1);
-                set.insert("n", slots[1].get());
+                set.insert("n", application.parts().next_back().expect("an argument"));
                 claim.publish(set.finish());
             }
             match thunk.state() {
@@ -138,5 +176,5 @@ fn threads_share_thunks_and_each_is_forced_once() {
             });
         }
     });
-    assert_eq!(forced.load(Ordering::Relaxed), count as usize);
+    assert_eq!(forced.load(Ordering::Relaxed), count);
 }

@@ -31,7 +31,7 @@ impl Head {
     /// Takes a thunk whose header was `seen`, suspended or an application, for `thread`. False when another was faster.
     #[inline]
     pub fn claim(&self, seen: u64, thread: u32, shared: bool) -> bool {
-        debug_assert!(matches!(header_kind(seen), kind::SUSPENDED | kind::APPLY | kind::TRANSPORT));
+        debug_assert!(matches!(header_kind(seen), kind::SUSPENDED | kind::APPLY | kind::ITEM | kind::TRANSPORT));
         let claimed = header(kind::CLAIMED, 0, thread as u64) | header_stamp(seen);
         if shared {
             return self.0.compare_exchange(seen, claimed, Ordering::Acquire, Ordering::Relaxed).is_ok();

@@ -1,8 +1,8 @@
 //! A thunk that this thread has claimed: what it has to do, and how its claim ends.
 
 use super::thunk::{body_at, single_threaded};
-use super::{Label, Production, Slot, Thunk, Value, Work, beside, heap, kind};
-use super::{header, header_address, header_count, header_kind, header_stamp, with_kind};
+use super::{Application, Item, Label, Production, Slot, Thunk, Value, Work, beside, heap, kind};
+use super::{header, header_address, header_count, header_kind, header_low, header_stamp, with_kind};
 use crate::{Body, Error};
 
 /// A thunk that this thread has claimed. It must be published, failed or given back.
@@ -29,7 +29,7 @@ impl Claim {
     pub fn work(&self) -> Work {
         match (self.body(), header_kind(self.head)) {
             (Some((body, captures)), _) => Work::Run(body, captures),
-            (None, kind::APPLY) => Work::Apply(self.thunk.parts(self.head, header_count(self.head) as usize)),
+            (None, kind::APPLY | kind::ITEM) => Work::Apply(self.application_here()),
             (None, _) => self.thunk.transported(self.head),
         }
     }
@@ -67,10 +67,13 @@ impl Claim {
 
     /// The parts of a thunk claimed by [`Thunk::claim_application_alone`].
     #[inline]
-    pub fn parts_alone(&self) -> &'static [Slot] {
+    pub fn application_alone(&self) -> Application {
+        if header_kind(self.head) == kind::ITEM {
+            return Application::Item(Item::of(self.thunk, header_low(self.head)));
+        }
         // SAFETY: the header of an application counts its parts; outside instances nothing lies before them
         // (invariants 1, 3, 6).
-        unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), header_count(self.head) as usize) }
+        Application::Slots(unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), header_count(self.head) as usize) })
     }
 
     /// Whether the running production is of the thunk's instance and has been quiet: nothing but the value is to be kept.
@@ -82,8 +85,8 @@ impl Claim {
 
     /// The parts of a thunk claimed by [`Thunk::claim_application_here`].
     #[inline]
-    pub fn parts_here(&self) -> &'static [Slot] {
-        self.thunk.parts(self.head, header_count(self.head) as usize)
+    pub fn application_here(&self) -> Application {
+        self.thunk.application(self.head)
     }
 
     /// The code and captures of a thunk claimed by [`Thunk::claim_code_here`].

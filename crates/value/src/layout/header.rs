@@ -42,6 +42,8 @@ pub mod kind {
     pub const AHEAD_LABELLED: u8 = 26;
     /// Failed in an instance, with a label.
     pub const FAILED_LABELLED: u8 = 27;
+    /// One of many applications of a function.
+    pub const ITEM: u8 = 28;
 }
 
 /// Bits of a stamp.
@@ -53,6 +55,9 @@ const KIND_AT: u32 = STAMP_AT + STAMP_BITS;
 const PAYLOAD: u64 = (1 << STAMP_AT) - 1;
 const COUNT_AT: u32 = 36;
 const LOW: u64 = (1 << COUNT_AT) - 1;
+/// The count of a header whose number is that of an item. No code has an address that looks so (`firn_ir::FORBIDDEN`).
+#[allow(dead_code, reason = "the model of the protocol has no items")]
+pub const ITEMS: u8 = 0xC0;
 
 /// A header of kind, small count and 36 bits of length or number, without a stamp.
 #[inline]

@@ -15,6 +15,8 @@
 //!    a label too, that slot holds the address of both (`beside.rs`).
 //! 7. The variables in a body's code have slots and captures below the counts that the body states: lowering numbers
 //!    them so (`crates/ir/src/scope.rs`), and debug builds check every access.
+//! 8. Items lie behind one another and behind three words that they share (`items.rs`); the number in an item's header says how
+//!    many lie before it. What those words lead to has a cell, and a name if there are names, for every item.
 
 mod activation;
 mod allocator;
@@ -29,6 +31,7 @@ mod guarded;
 mod header;
 mod heap;
 mod instance;
+mod items;
 mod list;
 mod perturb;
 mod string;
@@ -43,6 +46,7 @@ pub use function::{Closure, Function, PartialApp};
 pub use guarded::{Guard, Guards, Row, hear_of_guards};
 pub use heap::heap_bytes;
 pub use instance::{Label, Production, Stamp};
+pub use items::{Application, Each, Item};
 pub use list::{List, ListBuilder};
 pub use perturb::perturb_schedule;
 pub use string::Str;

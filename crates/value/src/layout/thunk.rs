@@ -8,8 +8,8 @@ use super::beside;
 use super::claim::Head;
 use super::perturb;
 use super::waits::Waits;
-use super::header::{STAMP, stamp_number};
-use super::{Activation, Claim, Label, Slot, Stamp, Value, heap, kind, word::tag};
+use super::header::{ITEMS, STAMP, stamp_number};
+use super::{Activation, Application, Claim, Item, Label, Slot, Stamp, Value, heap, kind, word::tag};
 use super::{header, header_address, header_count, header_kind, header_low, header_of, header_payload, header_stamp, with_kind};
 use crate::{Body, Error};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -45,8 +45,8 @@ pub enum ThunkState {
 pub enum Work {
     /// Run a body with these captures.
     Run(&'static Body, &'static [Slot]),
-    /// Apply the first slot to the others.
-    Apply(&'static [Slot]),
+    /// Apply a function.
+    Apply(Application),
     /// Stand for a cell of another instance, by the map of this number.
     Transport(u32, Value),
 }
@@ -72,6 +72,8 @@ pub fn single_threaded(single: bool) -> bool {
 /// What stands in the number of a header whose payload is no address: an application (with its count) or a transport
 /// (with none). No code is there, since an address of code is a multiple of 16 below an object of more than 16 bytes.
 const NO_CODE: u64 = (1 << 36) - 1;
+
+const _: () = assert!(ITEMS as u64 == firn_ir::FORBIDDEN, "no code has an address that would be an item's header");
 
 pub(super) fn body_at(address: u64) -> &'static Body {
     // SAFETY: callers pass the address that `suspend` put into a header: code, which lives for ever.
@@ -141,7 +143,7 @@ impl Thunk {
     /// A suspended application.
     pub fn apply(function: Value, args: &[Value]) -> Value {
         let count = 1 + args.len();
-        let counted = u8::try_from(count).expect("an application has fewer than 255 arguments");
+        let counted = u8::try_from(count).ok().filter(|&count| count < ITEMS).expect("an application has few arguments");
         Thunk::made_of(header(kind::APPLY, counted, NO_CODE), count, |i| if i == 0 { function } else { args[i - 1] })
     }
 
@@ -286,7 +288,7 @@ impl Thunk {
     #[inline]
     pub fn claim(&'static self) -> Option<Claim> {
         let head = self.head.load();
-        if !matches!(header_kind(head), kind::SUSPENDED | kind::APPLY | kind::TRANSPORT) {
+        if !matches!(header_kind(head), kind::SUSPENDED | kind::APPLY | kind::ITEM | kind::TRANSPORT) {
             return None;
         }
         let shared = SHARED.load(Ordering::Relaxed);
@@ -302,19 +304,19 @@ impl Thunk {
     /// As [`Thunk::claim`], for code and where there is one thread of this number, no instance and no label to keep.
     #[inline]
     pub fn claim_code_alone(&'static self, thread: u32) -> Option<Claim> {
-        self.claim_alone(thread, kind::SUSPENDED)
+        self.claim_alone(thread, |kind| kind == kind::SUSPENDED)
     }
 
     /// The same for applications.
     #[inline]
     pub fn claim_application_alone(&'static self, thread: u32) -> Option<Claim> {
-        self.claim_alone(thread, kind::APPLY)
+        self.claim_alone(thread, |kind| matches!(kind, kind::APPLY | kind::ITEM))
     }
 
     #[inline(always)]
-    fn claim_alone(&'static self, thread: u32, kind: u8) -> Option<Claim> {
+    fn claim_alone(&'static self, thread: u32, fits: impl Fn(u8) -> bool) -> Option<Claim> {
         let head = self.head.load();
-        if header_kind(head) != kind || SHARED.load(Ordering::Relaxed) {
+        if !fits(header_kind(head)) || SHARED.load(Ordering::Relaxed) {
             return None;
         }
         debug_assert_eq!(header_stamp(head), 0);
@@ -326,19 +328,19 @@ impl Thunk {
     /// the production has been quiet: then it need not be changed for another.
     #[inline]
     pub fn claim_code_here(&'static self, thread: u32) -> Option<Claim> {
-        self.claim_here(thread, kind::SUSPENDED)
+        self.claim_here(thread, |kind| kind == kind::SUSPENDED)
     }
 
     /// The same for applications.
     #[inline]
     pub fn claim_application_here(&'static self, thread: u32) -> Option<Claim> {
-        self.claim_here(thread, kind::APPLY)
+        self.claim_here(thread, |kind| matches!(kind, kind::APPLY | kind::ITEM))
     }
 
     #[inline(always)]
-    fn claim_here(&'static self, thread: u32, kind: u8) -> Option<Claim> {
+    fn claim_here(&'static self, thread: u32, fits: impl Fn(u8) -> bool) -> Option<Claim> {
         let head = self.head.load();
-        if header_kind(head) != kind || SHARED.load(Ordering::Relaxed) {
+        if !fits(header_kind(head)) || SHARED.load(Ordering::Relaxed) {
             return None;
         }
         let claim = Claim { thunk: self, head };
@@ -370,7 +372,7 @@ impl Thunk {
         }
         Some(match (header_low(made), header_count(made)) {
             (NO_CODE, 0) => self.transported(made),
-            (NO_CODE, count) => Work::Apply(self.parts(made, count as usize)),
+            (NO_CODE, _) | (_, ITEMS) => Work::Apply(self.application(made)),
             _ => {
                 let body = body_at(header_address(made));
                 Work::Run(body, self.parts(made, body.captures.len()))
@@ -390,6 +392,15 @@ impl Thunk {
         let extra = usize::from(header_stamp(head) != 0);
         // SAFETY: the thunk was allocated with that many slots, and one before them if it has a stamp (invariants 1, 3, 6).
         unsafe { std::slice::from_raw_parts(self.first_slot().add(extra), count) }
+    }
+
+    /// What a thunk with this header applies.
+    #[inline]
+    pub(super) fn application(&'static self, head: u64) -> Application {
+        match header_count(head) {
+            ITEMS => Application::Item(Item::of(self, header_low(head))),
+            count => Application::Slots(self.parts(head, count as usize)),
+        }
     }
 
     /// Ends the claim of this thread and wakes who waits for it.
@@ -422,10 +433,10 @@ impl Thunk {
     pub fn applied_function(&'static self) -> Option<Value> {
         let head = self.head.load();
         match header_kind(head) {
-            kind::APPLY => (header_count(head) > 1).then(|| self.parts(head, 1)[0].get()),
+            kind::APPLY | kind::ITEM => applied(self.application(head)),
             // What stands for an application is one, of a function of the same code.
             kind::TRANSPORT => match self.original().and_then(Thunk::retained) {
-                Some(Work::Apply([function, _, ..])) => Some(function.get()),
+                Some(Work::Apply(application)) => applied(application),
                 _ => None,
             },
             _ => None,
@@ -437,7 +448,7 @@ impl Thunk {
     pub fn is_application(&'static self) -> bool {
         match header_kind(self.head.load()) {
             kind::SUSPENDED => false,
-            kind::APPLY => true,
+            kind::APPLY | kind::ITEM => true,
             _ => self.stands_for_application(),
         }
     }
@@ -473,11 +484,16 @@ impl Thunk {
         let head = self.head.load();
         match header_kind(head) {
             kind::SUSPENDED => self.suspended_body().map(|(body, captures)| Work::Run(body, captures)),
-            kind::APPLY => Some(Work::Apply(self.parts(head, header_count(head) as usize))),
+            kind::APPLY | kind::ITEM => Some(Work::Apply(self.application(head))),
             kind::TRANSPORT => Some(self.transported(head)),
             _ => None,
         }
     }
+}
+
+/// The function of an application, if it is to anything.
+fn applied(application: Application) -> Option<Value> {
+    application.function().filter(|_| application.len() > 1)
 }
 
 impl std::fmt::Debug for Thunk {
