@@ -26,10 +26,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 type Outcome = (Option<i32>, String, String);
 
 /// What comes of a program. Every function that was called once is a candidate, however cheap (`FIRN_MEMO_STEPS`).
-fn outcome(firn: &Tool, text: &str, strict: bool, memo: &str) -> Outcome {
+fn outcome(firn: &Tool, file: &Path, strict: bool, memo: &str) -> Outcome {
     let mut command = firn.command(&std::env::temp_dir());
-    command.env("FIRN_MEMO_STEPS", "0").arg("--eval").args(strict.then_some("--strict"));
-    command.args(["--memo", memo, "--extra-experimental-features", "memoise", "--show-trace", "-E", text]);
+    // A cache of its own: one that all programs write at once is looked through again and again, which takes longer than they do.
+    command.env("FIRN_CACHE_DIR", file.with_file_name("cache")).env("FIRN_MEMO_STEPS", "0").arg("--eval").args(strict.then_some("--strict"));
+    command.args(["--memo", memo, "--extra-experimental-features", "memoise", "--show-trace", "-E"]);
+    command.arg(format!("import {}", file.display()));
     let run = run(command, b"");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (run.code, text(&run.stdout), text(&run.stderr))
@@ -45,10 +47,10 @@ fn difference(firn: &Tool, program: &Program) -> Option<String> {
         let text = text.replace("LIB", "./lib.nix").replace("KNOT", "./knot.nix");
         std::fs::write(dir.join(name), text).expect("a file can be written");
     }
-    let text = format!("import {}/main.nix", dir.display());
-    let off = outcome(firn, &text, program.strict, "off");
+    let file = dir.join("main.nix");
+    let off = outcome(firn, &file, program.strict, "off");
     let difference = ["run", "shadow"].into_iter().find_map(|memo| {
-        let other = outcome(firn, &text, program.strict, memo);
+        let other = outcome(firn, &file, program.strict, memo);
         (other != off).then(|| format!("off: {off:#?}\n{memo}: {other:#?}"))
     });
     std::fs::remove_dir_all(&dir).expect("the directory can be removed");
@@ -113,9 +115,9 @@ fn knots_do_not_change_what_equality_says() {
         ("third.nix", "[ true true true true false false true ]\n"),
     ];
     for (name, expected) in expected {
-        let text = format!("import {}", dir.join(name).display());
+        let file = dir.join(name);
         for memo in ["off", "run", "shadow"] {
-            let (code, stdout, stderr) = outcome(&firn, &text, true, memo);
+            let (code, stdout, stderr) = outcome(&firn, &file, true, memo);
             assert_eq!((code, stdout.as_str()), (Some(0), expected), "{name}, {memo}: {stderr}");
         }
     }
@@ -151,13 +153,15 @@ in
 fn positions_of_arguments_are_those_of_the_call() {
     let firn = Tool::firn().expect("firn is built for its own tests");
     let expected = "[ [ 2 2 2 2 2 ] [ 2 2 11 2 11 ] [ 2 2 13 2 13 ] [ 2 2 2 2 ] [ 16 16 2 2 ] [ 18 18 2 2 ] { success = true; value = 3; } ]\n";
-    let file = std::env::temp_dir().join(format!("firn-positions-{}.nix", std::process::id()));
+    let dir = std::env::temp_dir().join(format!("firn-positions-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a directory can be made");
+    let file = dir.join("main.nix");
     std::fs::write(&file, POSITIONS).expect("a file can be written");
     for memo in ["off", "run", "shadow"] {
-        let (code, stdout, stderr) = outcome(&firn, &format!("import {}", file.display()), true, memo);
+        let (code, stdout, stderr) = outcome(&firn, &file, true, memo);
         assert_eq!((code, stdout.as_str()), (Some(0), expected), "{memo}: {stderr}");
     }
-    std::fs::remove_file(&file).expect("the file can be removed");
+    std::fs::remove_dir_all(&dir).expect("the directory can be removed");
 }
 
 /// Values outside remembered calls that fail, found by random programs: frames of an attempt that was given up showed in the trace.
