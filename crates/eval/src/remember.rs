@@ -189,7 +189,18 @@ impl Machine {
             return Ok(value);
         }
         let (before, noises) = (self.steps(), self.noises.get());
-        // A production of its own: what the one around it has observed already, this may observe again.
+        let (value, label) = if self.labelled { self.run_apart(body) } else { (self.run(body, &[]), 0) };
+        let value = value?;
+        match known {
+            Some((known, _)) => self.shadow(known, value, None),
+            None if self.noises.get() == noises && label == 0 && !memo.is_deep() => memo.closed.keep(body, value, self.steps() - before),
+            None => {}
+        }
+        Ok(value)
+    }
+
+    /// Runs code in a production of its own: what the one around it has observed already, this may observe again.
+    fn run_apart(&self, body: &'static Body) -> (Result<Value>, Label) {
         let outer = labels::begin();
         let value = self.run(body, &[]);
         let production = Production::end(outer);
@@ -197,13 +208,7 @@ impl Machine {
         if production.is_noisy() {
             Production::make_noise();
         }
-        let value = value?;
-        match known {
-            Some((known, _)) => self.shadow(known, value, None),
-            None if self.noises.get() == noises && production.label() == 0 && !memo.is_deep() => memo.closed.keep(body, value, self.steps() - before),
-            None => {}
-        }
-        Ok(value)
+        (value, production.label())
     }
 
     fn steps(&self) -> u64 {

@@ -59,7 +59,7 @@ const PATIENCE: u8 = 24;
 /// The same for functions that are candidates only because a call was expensive.
 const LITTLE_PATIENCE: u8 = 12;
 /// A call without a key counts for so many.
-const REFUSED: u8 = 6;
+const REFUSED: u8 = 13;
 /// So many calls of each function are measured.
 const TRIALS: u8 = 2;
 /// Steps that make a call expensive: taking its key is nothing beside it.
