@@ -53,29 +53,42 @@ impl Each {
 impl Thunk {
     /// Suspended applications of a function, in order.
     pub fn apply_to_each(function: Value, to: Each) -> impl ExactSizeIterator<Item = Value> {
-        let count = to.len();
-        let (cells, names) = match to {
-            Each::Cells(cells) => (cells.as_ptr(), std::ptr::null()),
-            Each::Named(names, cells) => (cells.as_ptr(), names.as_ptr()),
-            Each::Numbers(_) => (std::ptr::null(), std::ptr::null()),
+        // One alone would share with none.
+        let alone = match to {
+            Each::Cells([cell]) => Some(Thunk::apply(function, &[cell.get()])),
+            Each::Named([name], [cell]) => Some(Thunk::apply(function, &[Value::name(*name), cell.get()])),
+            Each::Numbers(1) => Some(Thunk::apply(function, &[Value::int(0)])),
+            _ => None,
         };
-        let stamp = heap::stamp();
-        let object = heap::alloc(SHARED + 2 * count);
-        // SAFETY: the allocation holds the shared words and two for each item (invariants 1, 8).
-        unsafe {
-            object.write(function.0);
-            object.add(1).write(cells.expose_provenance() as u64);
-            object.add(2).write(names.expose_provenance() as u64);
-            for index in 0..count {
-                let head = header(kind::ITEM, ITEMS, index as u64) | stamp;
-                let item = object.add(SHARED + 2 * index);
-                item.write(head);
-                // As in every thunk with a stamp; otherwise it is overwritten, or never looked at (invariant 6).
-                item.add(1).write(head);
-            }
-        }
-        (0..count).map(move |index| Value::from_ptr(object.wrapping_add(SHARED + 2 * index), tag::THUNK))
+        let count = to.len();
+        let first = if alone.is_none() { lay_out(function, to, count) } else { std::ptr::null_mut() };
+        (0..count).map(move |index| alone.unwrap_or_else(|| Value::from_ptr(first.wrapping_add(2 * index), tag::THUNK)))
     }
+}
+
+/// Lays items out and gives the place of the first.
+fn lay_out(function: Value, to: Each, count: usize) -> *mut u64 {
+    let (cells, names) = match to {
+        Each::Cells(cells) => (cells.as_ptr(), std::ptr::null()),
+        Each::Named(names, cells) => (cells.as_ptr(), names.as_ptr()),
+        Each::Numbers(_) => (std::ptr::null(), std::ptr::null()),
+    };
+    let stamp = heap::stamp();
+    let object = heap::alloc(SHARED + 2 * count);
+    // SAFETY: the allocation holds the shared words and two for each item (invariants 1, 8).
+    unsafe {
+        object.write(function.0);
+        object.add(1).write(cells.expose_provenance() as u64);
+        object.add(2).write(names.expose_provenance() as u64);
+        for index in 0..count {
+            let head = header(kind::ITEM, ITEMS, index as u64) | stamp;
+            let item = object.add(SHARED + 2 * index);
+            item.write(head);
+            // As in every thunk with a stamp; otherwise it is overwritten, or never looked at (invariant 6).
+            item.add(1).write(head);
+        }
+    }
+    object.wrapping_add(SHARED)
 }
 
 impl Item {
