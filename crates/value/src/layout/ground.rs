@@ -3,9 +3,9 @@
 //! Invariants:
 //! 1. Free stretches are disjoint, begin and end on pages, lie in the order of their addresses, and no two of them touch.
 //! 2. A free stretch holds in its first two words where the next one is and how long itself is.
-//! 3. `fresh` is followed by `left` bytes that were never handed out, and are zero.
+//! 3. `fresh` is followed by `left` bytes that were never handed out, and are zero; before they are, they are made ready.
 
-use super::heap;
+use super::pages;
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,6 +18,8 @@ pub(super) struct Ground {
     free: *mut Stretch,
     fresh: *mut u8,
     left: usize,
+    /// Where what is ready of them ends.
+    ready: usize,
 }
 
 struct Stretch {
@@ -28,7 +30,7 @@ struct Stretch {
 // SAFETY: nobody's memory, reached through the lock alone.
 unsafe impl Send for Ground {}
 
-static GROUND: Mutex<Ground> = Mutex::new(Ground { free: null_mut(), fresh: null_mut(), left: 0 });
+static GROUND: Mutex<Ground> = Mutex::new(Ground { free: null_mut(), fresh: null_mut(), left: 0, ready: 0 });
 
 /// A piece as it was cut: whose it was may reach as much of it as was asked for, and no more.
 #[inline(always)]
@@ -76,14 +78,15 @@ impl Ground {
 
     fn cut_fresh(&mut self, size: usize) -> *mut u8 {
         if size > self.left {
-            let (bytes, start) = match self.fresh.is_null() && size <= FIRST_BLOCK / 2 {
-                true => (FIRST_BLOCK, heap::small(FIRST_BLOCK)),
-                false => (BLOCK, heap::pages(BLOCK)),
-            };
+            let is_first = self.fresh.is_null() && size <= FIRST_BLOCK / 2;
+            let bytes = if is_first { FIRST_BLOCK } else { BLOCK };
+            let large = if is_first { None } else { pages::large(bytes) };
+            let start = large.unwrap_or_else(|| pages::small(bytes));
             if start.is_null() {
                 return start;
             }
-            start.expose_provenance();
+            let at = start.expose_provenance();
+            self.ready = if large.is_some() { at } else { at + bytes };
             let skipped = start.align_offset(PAGE);
             let (old, rest) = (self.fresh, self.left);
             (self.fresh, self.left) = (start.wrapping_add(skipped), (bytes - skipped) & !(PAGE - 1));
@@ -93,6 +96,7 @@ impl Ground {
             }
         }
         let start = self.fresh;
+        self.ready = pages::ready(self.ready, start.addr() + size, start.addr() + self.left);
         self.fresh = start.wrapping_add(size);
         self.left -= size;
         start

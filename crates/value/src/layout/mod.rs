@@ -33,6 +33,7 @@ mod heap;
 mod instance;
 mod items;
 mod list;
+mod pages;
 mod perturb;
 mod string;
 mod thunk;
