@@ -4,7 +4,7 @@
 use super::labels::{gathers, note, note_one, round, sets, take};
 use super::members::Members;
 use super::sets::{ObservationId, SetId};
-use firn_host::{Bound, FileType, Observation};
+use firn_host::{Bound, FileType, Observation, Seen};
 use firn_source::Symbol;
 use firn_value::{Guard, Guards, hear_of_guards};
 use std::cell::{Cell, OnceCell};
@@ -17,15 +17,19 @@ fn with<T>(work: impl FnOnce(&mut Members) -> T) -> T {
 }
 
 /// The guard of a listing; nothing of it counts as seen.
-pub fn listing(whole: &Observation) -> Guard {
+pub fn listing(whole: &Seen) -> Guard {
     hear_of_guards(&Heard);
-    Guard(sets().only(sets().observe(whole, true)).label())
+    let place = sets().see(whole, true);
+    let set = sets().only(place);
+    with(|members| members.add_listing(set, place));
+    Guard(set.label())
 }
 
 /// The guard of the large set of a file, of which the rest is observed; its bindings do not count as seen.
-pub fn bindings(outline: &Observation, code: &Observation, file: &Observation, bound: Vec<Bound>) -> Guard {
+pub fn bindings(outline: &Observation, code: &Seen, file: &Seen, bound: Bound) -> Guard {
     hear_of_guards(&Heard);
-    let [rest, whole, text] = [outline, code, file].map(|seen| sets().observe(seen, true));
+    let rest = sets().observe(outline, true);
+    let [whole, text] = [code, file].map(|seen| sets().see(seen, true));
     sets().pair(rest, text);
     sets().pair(whole, text);
     note_one(rest);
@@ -40,9 +44,7 @@ pub fn see_all(guard: Guard) {
 
 /// The names that the listing of a guard has.
 pub fn entries(guard: Guard, names: impl Iterator<Item = (Symbol, Option<FileType>)>) {
-    if let [place] = sets().ids(SetId::of_label(guard.0))[..] {
-        with(|members| members.add_entries(place, names));
-    }
+    with(|members| members.add_entries(SetId::of_label(guard.0), names));
 }
 
 /// Looked-up names that each thread remembers.

@@ -6,7 +6,7 @@
 //! A process that answers one question needs to tell nothing apart: it [gathers](gather) what is observed, and values carry nothing.
 
 use super::sets::{ObservationId, SetId, Sets};
-use firn_host::{AbsPath, Observation};
+use firn_host::{AbsPath, Observation, Seen};
 use firn_value::{Label, Production, Stamp};
 use std::cell::{Cell, OnceCell};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
@@ -195,10 +195,15 @@ pub fn observe(observation: &Observation, read: bool) {
     note_one(id);
 }
 
+/// The running production reads a file, or lists a directory.
+pub fn observe_read(seen: &Seen) {
+    note_one(sets().see(seen, true));
+}
+
 /// The running production reads a file as code; the bytes of the file wait for [`see_text`].
-pub fn observe_code(code: &Observation, file: &Observation) {
-    let id = sets().observe(code, true);
-    sets().pair(id, sets().observe(file, true));
+pub fn observe_code(code: &Seen, file: &Seen) {
+    let id = sets().see(code, true);
+    sets().pair(id, sets().see(file, true));
     note_one(id);
 }
 

@@ -4,10 +4,11 @@
 mod groups;
 mod trees;
 
+use super::digests;
 use super::group::Given;
 use super::observation::Node;
 use super::roles::Roles;
-use firn_host::{AbsPath, Digest, Durability, Group, Observation, Question};
+use firn_host::{AbsPath, Answer, Digest, Durability, Group, Observation, Question, Seen};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,7 +52,7 @@ impl ObservationId {
 const TOGETHER: u32 = u64::BITS;
 
 struct Known {
-    observation: Observation,
+    seen: Seen,
     /// Whether the answer may outlive the run.
     storable: bool,
     /// A file whose content was read, or a directory that was listed.
@@ -59,9 +60,9 @@ struct Known {
 }
 
 impl Known {
-    fn new(observation: Observation, read: bool) -> Known {
-        let storable = is_storable(&observation);
-        Known { observation, storable, read }
+    fn new(seen: Seen, read: bool) -> Known {
+        let storable = may_outlive(&seen.question, seen.durability, || seen.answer.digest());
+        Known { seen, storable, read }
     }
 }
 
@@ -147,7 +148,7 @@ impl Sets {
             let question = Question::Setting(name.as_bytes().into());
             let seen = Observation::new(question.clone(), Observation::digest_bytes(None), Durability::Low);
             tables.by_question.insert(question, vec![ObservationId(tables.observations.len() as u32)]);
-            tables.observations.push(Known::new(seen, false));
+            tables.observations.push(Known::new(seen.into(), false));
         }
         Sets(Mutex::new(tables))
     }
@@ -158,10 +159,15 @@ impl Sets {
 
     /// The number of an observation. `read` says that it is the content of a file, or a listing, that there was.
     pub fn observe(&self, observation: &Observation, read: bool) -> ObservationId {
+        self.see(&observation.clone().into(), read)
+    }
+
+    /// As [`Sets::observe`], of what may have no digest yet: one is made ahead of need.
+    pub fn see(&self, seen: &Seen, read: bool) -> ObservationId {
         let mut tables = self.tables();
         let Tables { by_question, observations, .. } = &mut *tables;
-        let known = by_question.entry(observation.question.clone()).or_default();
-        if let Some(&id) = known.iter().find(|id| observations[id.0 as usize].observation.digest == observation.digest) {
+        let known = by_question.entry(seen.question.clone()).or_default();
+        if let Some(&id) = known.iter().find(|id| observations[id.0 as usize].seen.answer.digest() == seen.answer.digest()) {
             return id;
         }
         if observations.len() >= MOST as usize {
@@ -169,7 +175,7 @@ impl Sets {
         }
         let id = ObservationId(observations.len() as u32);
         known.push(id);
-        observations.push(Known::new(observation.clone(), read));
+        observations.push(Known::new(seen.clone(), read));
         if let [_, _, ..] = known[..] {
             // The answer changed while evaluation ran: nothing that rests on either is kept.
             for id in known.clone() {
@@ -177,18 +183,22 @@ impl Sets {
             }
             tables.forget_written();
         }
+        drop(tables);
+        if let Answer::Promised(promised) = &seen.answer {
+            digests::make_ahead(promised);
+        }
         id
     }
 
     /// What a number stands for.
     pub fn observation(&self, id: ObservationId) -> Observation {
-        self.tables().observations[id.0 as usize].observation.clone()
+        self.tables().observations[id.0 as usize].seen.observation()
     }
 
     /// Those of these whose question is so.
     pub fn filter(&self, ids: &[ObservationId], mut is_so: impl FnMut(&Question) -> bool) -> Vec<ObservationId> {
         let tables = self.tables();
-        ids.iter().copied().filter(|id| is_so(&tables.observations[id.0 as usize].observation.question)).collect()
+        ids.iter().copied().filter(|id| is_so(&tables.observations[id.0 as usize].seen.question)).collect()
     }
 
     /// The set of one observation.
@@ -239,7 +249,7 @@ impl Sets {
     /// Everything in a set, each once, in the order of first observation.
     pub fn members(&self, set: SetId) -> Vec<Observation> {
         let tables = self.tables();
-        tables.trees.ids(set).iter().map(|id| tables.observations[id.0 as usize].observation.clone()).collect()
+        tables.trees.ids(set).iter().map(|id| tables.observations[id.0 as usize].seen.observation()).collect()
     }
 
     /// As [`Sets::members`], less what follows from the rest, as it would be kept.
@@ -247,12 +257,12 @@ impl Sets {
         let tables = self.tables();
         let known: Vec<&Known> = tables.trees.ids(set).iter().map(|id| &tables.observations[id.0 as usize]).collect();
         let essentials = without_consequences(&known);
-        let kept = |(id, seen): (ObservationId, &Observation)| match seen.question {
-            Question::Member(Group::Made(group), _) => tables.kept_member(id, seen, tables.group(SetId(group), roles).0, roles),
-            _ => seen.clone(),
+        let kept = |(id, seen): (ObservationId, Observation)| match seen.question {
+            Question::Member(Group::Made(group), _) => tables.kept_member(id, &seen, tables.group(SetId(group), roles).0, roles),
+            _ => seen,
         };
         let ids = tables.trees.ids(set);
-        essentials.into_iter().map(|at| kept((ids[at], &known[at].observation))).collect()
+        essentials.into_iter().map(|at| kept((ids[at], known[at].seen.observation()))).collect()
     }
 
     /// The bytes of these files, as they were when they were read.
@@ -309,7 +319,7 @@ impl Sets {
         };
         match written {
             Ok(Written { digest, durability }) => Ok(Encoded { root: digest, durability, nodes: new.nodes, fresh: new.observations }),
-            Err(id) => Err(NotStorable::Question(tables.observations[id.0 as usize].observation.question.clone())),
+            Err(id) => Err(NotStorable::Question(tables.observations[id.0 as usize].seen.question.clone())),
         }
     }
 }
@@ -376,10 +386,10 @@ impl Tables {
         if let Some(bad) = known.iter().position(|known| !known.storable) {
             return Err(ObservationId(ids[bad]));
         }
-        let durability = known.iter().map(|known| known.observation.durability).min().unwrap_or(Durability::High);
+        let durability = known.iter().map(|known| known.seen.durability).min().unwrap_or(Durability::High);
         let mut own = Vec::new();
         for at in without_consequences(&known) {
-            own.push((ObservationId(ids[at]), known[at].observation.clone()));
+            own.push((ObservationId(ids[at]), known[at].seen.observation()));
         }
         let mut kept = Vec::with_capacity(own.len());
         for (id, seen) in own {
@@ -403,9 +413,9 @@ impl Tables {
     /// The bytes that code among these was read from.
     fn texts_under(&self, ids: &[ObservationId]) -> BTreeMap<AbsPath, Digest> {
         let text_of = |id: &ObservationId| {
-            let (code, text) = (&self.observations[id.0 as usize].observation, self.texts.get(id)?);
+            let (code, text) = (&self.observations[id.0 as usize].seen, self.texts.get(id)?);
             let Question::Code(path) = &code.question else { return None };
-            Some((path.clone(), self.observations[text.0 as usize].observation.digest))
+            Some((path.clone(), self.observations[text.0 as usize].seen.answer.digest()))
         };
         ids.iter().filter_map(text_of).collect()
     }
@@ -415,7 +425,7 @@ impl Tables {
 fn without_consequences(known: &[&Known]) -> Vec<usize> {
     let (mut files, mut directories) = (FxHashSet::default(), FxHashSet::default());
     for known in known.iter().filter(|known| known.read) {
-        let path = match &known.observation.question {
+        let path = match &known.seen.question {
             Question::File(path) | Question::Code(path) | Question::Outline(path) => {
                 files.insert(path.clone());
                 path
@@ -429,22 +439,25 @@ fn without_consequences(known: &[&Known]) -> Vec<usize> {
         let above = std::iter::successors(path.parent(), AbsPath::parent);
         above.take_while(|dir| directories.insert(dir.clone())).for_each(drop);
     }
-    let follows = |seen: &Observation| seen.follows_from(|path| files.contains(path), |path| directories.contains(path));
-    (0..known.len()).filter(|&at| !follows(&known[at].observation)).collect()
+    let follows = |seen: &Seen| seen.follows_from(|path| files.contains(path), |path| directories.contains(path));
+    (0..known.len()).filter(|&at| !follows(&known[at].seen)).collect()
 }
 
 /// Whether an answer may outlive the run: time and network never do (spec L2.6), and what nobody could ask again is
 /// never believed.
 pub fn is_storable(observation: &Observation) -> bool {
-    match &observation.question {
+    may_outlive(&observation.question, observation.durability, || observation.digest)
+}
+
+fn may_outlive(question: &Question, durability: Durability, digest: impl FnOnce() -> Digest) -> bool {
+    match question {
         Question::Time | Question::Output(..) | Question::System | Question::Setting(_) => false,
         // A locked tree is what its reference says; a fetch that failed may succeed tomorrow, and a directory that no
         // longer has the hash it was locked with is an error.
         Question::Tree(reference) => {
-            !reference.starts_with(b"path:")
-                && observation.durability == Durability::High && observation.digest != Observation::digest_bytes(None)
+            !reference.starts_with(b"path:") && durability == Durability::High && digest() != Observation::digest_bytes(None)
         }
-        Question::SearchPath(..) => observation.durability != Durability::Low,
+        Question::SearchPath(..) => durability != Durability::Low,
         _ => true,
     }
 }

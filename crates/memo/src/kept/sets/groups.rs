@@ -24,7 +24,7 @@ impl Sets {
     /// The places that names were looked up in one by one for a set.
     pub fn places(&self, set: SetId) -> Vec<Observation> {
         let tables = self.tables();
-        let groups = tables.trees.ids(set).into_iter().filter_map(|id| match tables.observations[id.0 as usize].observation.question {
+        let groups = tables.trees.ids(set).into_iter().filter_map(|id| match tables.observations[id.0 as usize].seen.question {
             Question::Member(Group::Made(group), _) => Some(SetId(group)),
             _ => None,
         });
@@ -32,7 +32,7 @@ impl Sets {
         let mut ids: Vec<ObservationId> = groups.into_iter().flat_map(|group| tables.trees.ids(group)).collect();
         ids.sort_unstable();
         ids.dedup();
-        ids.iter().map(|id| tables.observations[id.0 as usize].observation.clone()).collect()
+        ids.iter().map(|id| tables.observations[id.0 as usize].seen.observation()).collect()
     }
 }
 
@@ -40,7 +40,7 @@ impl Tables {
     /// A group as it is kept.
     pub(super) fn group(&self, set: SetId, roles: &Roles) -> (Digest, Vec<u8>) {
         let ids = self.trees.ids(set);
-        let own = ids.iter().map(|id| self.observations[id.0 as usize].observation.clone()).collect();
+        let own = ids.iter().map(|id| self.observations[id.0 as usize].seen.observation()).collect();
         let bytes = Node { own, texts: self.texts_under(&ids), ..Node::default() }.encode(roles);
         (Node::digest(&bytes), bytes)
     }
@@ -48,7 +48,7 @@ impl Tables {
     /// What a group has under a name as it is kept: places are named by role.
     pub(super) fn kept_member(&self, id: ObservationId, seen: &Observation, group: Digest, roles: &Roles) -> Observation {
         let given = self.members.get(&id).map_or(&[][..], Vec::as_slice);
-        let placed = given.iter().map(|(place, digest)| (&self.observations[place.0 as usize].observation.question, *digest));
+        let placed = given.iter().map(|(place, digest)| (&self.observations[place.0 as usize].seen.question, *digest));
         let question = match &seen.question {
             Question::Member(_, name) => Question::Member(Group::Kept(group), name.clone()),
             other => other.clone(),
@@ -67,7 +67,7 @@ impl Tables {
             None => {
                 let (digest, bytes) = self.group(set, &self.written_for);
                 new.nodes.push((digest, bytes));
-                new.observations.extend(ids.iter().map(|id| self.observations[id.0 as usize].observation.clone()));
+                new.observations.extend(ids.iter().map(|id| self.observations[id.0 as usize].seen.observation()));
                 Ok(digest)
             }
         };
