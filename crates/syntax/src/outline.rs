@@ -82,9 +82,7 @@ fn cut(text: &[u8], tokens: &[Token]) -> Option<Outline> {
     let close = tokens.len().checked_sub(1).filter(|&at| tokens[at].kind == Kind::RBrace)?;
     let open = opening(tokens, close)?;
     let over = tokens.get(open.checked_sub(3)?..open)?;
-    // What these mean depends on settings.
-    let unsure = |token: &Token| matches!(token.kind, Kind::Uri | Kind::HPath | Kind::PipeFrom | Kind::PipeInto);
-    if [over[0].kind, over[1].kind, over[2].kind] != [Kind::With, Kind::Id, Kind::Semicolon] || tokens.iter().any(unsure) {
+    if [over[0].kind, over[1].kind, over[2].kind] != [Kind::With, Kind::Id, Kind::Semicolon] || tokens[..open].iter().any(is_unsure) {
         return None;
     }
     let mut bound = Vec::with_capacity((close - open) / 8);
@@ -97,6 +95,11 @@ fn cut(text: &[u8], tokens: &[Token]) -> Option<Outline> {
     }
     let rest = [gathered(text, &tokens[..=open])?, gathered(text, &tokens[close..])?].join(&b' ');
     (bound.len() >= LEAST_BOUND).then_some(Outline { start: tokens[open].start, rest, bound })
+}
+
+/// Whether what a token means depends on settings.
+fn is_unsure(token: &Token) -> bool {
+    matches!(token.kind, Kind::Uri | Kind::HPath | Kind::PipeFrom | Kind::PipeInto)
 }
 
 /// The brace that the one at `close` closes.
@@ -117,7 +120,7 @@ fn opening(tokens: &[Token], close: usize) -> Option<usize> {
     None
 }
 
-/// Where the binding that begins at a token has its semicolon.
+/// Where the binding that begins at a token has its semicolon. None where what it means depends on settings.
 ///
 /// `waiting`, which is made anew: for each bracket, and each `let` that waits for its `in`, semicolons that belong to a `with` or an `assert`.
 fn binding_end(tokens: &[Token], from: usize, close: usize, waiting: &mut Vec<(Kind, u32)>) -> Option<usize> {
@@ -140,6 +143,7 @@ fn binding_end(tokens: &[Token], from: usize, close: usize, waiting: &mut Vec<(K
                 (Kind::Eof, _) => return Some(at),
                 _ => {}
             },
+            _ if is_unsure(&tokens[at]) => return None,
             _ => {}
         }
     }

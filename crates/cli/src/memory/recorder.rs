@@ -102,7 +102,8 @@ pub(super) fn place((role, tree): &(String, AbsPath)) -> Observation {
 impl Recorder {
     /// The innermost tree that a path lies in.
     fn tree_of(trees: &[(String, AbsPath)], path: &[u8]) -> Option<usize> {
-        let within = |tree: &[u8]| path.strip_prefix(tree).is_some_and(|rest| matches!(rest, [] | [b'/', ..]));
+        // PERF: every path that a text leads out of its directory with is asked for; most trees are told apart by one byte.
+        let within = |tree: &[u8]| matches!(path.get(tree.len()), None | Some(b'/')) && path.starts_with(tree);
         let holding = trees.iter().enumerate().filter(|(_, (_, tree))| within(tree.as_bytes()));
         holding.max_by_key(|(_, (_, tree))| tree.as_bytes().len()).map(|(index, _)| index)
     }
