@@ -23,11 +23,11 @@ use crate::settings::Resolved;
 use crate::shared::Shared;
 use firn_cache::{Answer, Batch, Disk, Found, Reading, Writer};
 use firn_host::{
-    AbsPath, Digest, FileType, Group, Host, Observation, Passing, Question, RecordedStore, Recording, Sink, Stamp as State, Store,
+    AbsPath, Digest, FileType, Group, Host, Passing, Question, RecordedStore, Recording, Seen, Sink, Stamp as State, Store,
 };
 use firn_memo::kept::{
     Asked, Counts, ENTRY, Encoded, Entry, HERE, Judged, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stored, Verifier,
-    labels, plain,
+    digests, labels, plain,
 };
 use firn_store::store_dir::StoreDir;
 use firn_value::{Context, List, ListBuilder, Production, Value};
@@ -278,6 +278,7 @@ impl Memory {
         let began = Instant::now();
         self.settle_base(matches!(asked.entry, Entry::Flake(_)));
         let roles = lock(&self.roles).clone();
+        labels::sets().write_for(&roles);
         let key = Key::new(asked, &roles);
         let found = self.look(&key, &roles, writes);
         let looked = began.elapsed();
@@ -403,6 +404,7 @@ impl Memory {
     pub fn keep(&self, pending: Option<Pending>, answer: Value, needs: Vec<Vec<u8>>) {
         let Some(mut pending) = pending else { return };
         let cost = pending.began.elapsed();
+        digests::make_rest();
         let observed = SetId::of_label(labels::so_far());
         let expected = pending.expected.take();
         let key = pending.key.clone();
@@ -422,14 +424,20 @@ impl Memory {
             return;
         }
         let trees = self.recorder.trees.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Encoded { root, durability, nodes, fresh } = match self.encoded(observed, &trees, &roles, &log) {
+        let whole = self.whole(observed, &trees, &roles, &log);
+        let now = self.host.current_time();
+        // PERF: these are sealed while the rest is encoded.
+        let stamps: Vec<_> = labels::sets().fresh_reads(whole).iter().filter_map(|seen| self.stamp(seen, now)).collect();
+        if !stamps.is_empty() {
+            self.write(Batch { stamps, now, ..Batch::default() });
+        }
+        let Encoded { root, durability, nodes } = match labels::sets().encode(whole, &roles) {
             Ok(encoded) => encoded,
             Err(NotStorable::Question(question)) => {
                 let text = format!("not remembered on disk, because of what was observed: {question:?}");
                 return self.log.detail(text.as_bytes());
             }
         };
-        let now = self.host.current_time();
         let record = Record {
             question: key.question,
             result: Stored::Inline(result),
@@ -441,8 +449,7 @@ impl Memory {
             made: now,
             places: self.recorder.places(),
         };
-        let stamps = fresh.iter().filter_map(|observation| self.stamp(observation, now)).collect();
-        self.write(Batch { answers: vec![Answer { question: key.digest, record, nodes }], stamps, used: vec![], now });
+        self.write(Batch { answers: vec![Answer { question: key.digest, record, nodes }], now, ..Batch::default() });
         if let Some(shared) = &self.shared {
             lock(shared).note(key.digest, root);
         }
@@ -457,8 +464,8 @@ impl Memory {
         labels::see_texts(whole.label());
     }
 
-    /// Everything that a question rests on, as bytes.
-    fn encoded(&self, observed: SetId, trees: &[(String, AbsPath)], roles: &Roles, log: &[u8]) -> Result<Encoded, NotStorable> {
+    /// Everything that a question rests on.
+    fn whole(&self, observed: SetId, trees: &[(String, AbsPath)], roles: &Roles, log: &[u8]) -> SetId {
         let sets = labels::sets();
         let mut whole = sets.union(observed, *lock(&self.base));
         if self.stays(trees, whole, roles, log) {
@@ -473,7 +480,7 @@ impl Memory {
             // What was printed is kept with the answer.
             whole = sets.without(whole, ObservationId::PRINTED);
         }
-        sets.encode(whole, roles)
+        whole
     }
 
     /// Whether an answer belongs to the places of its trees, seen or not: where something printed may name a place, where one tree
@@ -516,10 +523,9 @@ impl Memory {
 
     /// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between,
     /// no later state equals it.
-    fn stamp(&self, observation: &Observation, now: i64) -> Option<(Question, State, Digest)> {
-        let (Question::File(path) | Question::Code(path) | Question::Directory(path)) = &observation.question else { return None };
-        let stat = self.host.lstat(path).ok()??;
-        stat.stamp.is_settled(now).then(|| (observation.question.clone(), stat.stamp, observation.digest))
+    fn stamp(&self, seen: &Seen, now: i64) -> Option<(Question, State, Digest)> {
+        let stat = self.host.lstat(seen.question.path()?).ok()??;
+        stat.stamp.is_settled(now).then(|| (seen.question.clone(), stat.stamp, seen.answer.digest()))
     }
 
     fn compare(&self, key: &Key, now: (&[u8], &[u8]), before: (&[u8], &[u8])) {

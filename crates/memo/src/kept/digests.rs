@@ -1,57 +1,101 @@
-//! Digests of what was read and listed, made by a thread of their own while evaluation goes on.
+//! Digests of what was read and listed, and the groups of it that names are looked up in, are made by a thread of their own while
+//! evaluation goes on.
 //!
-//! Called by [`Sets`](super::Sets). Nothing rests on it: a digest that is not there yet is made by whoever asks for it, and one that is
-//! being made is waited for.
+//! Called by [`Sets`](super::Sets) and by guards. Nothing rests on it: a digest that is not there yet is made by whoever asks for it, and
+//! one that is being made is waited for.
 
+use super::labels::sets;
+use super::sets::SetId;
 use firn_host::Promised;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
 /// A batch has so many at the most.
 // PERF: waking a thread for each takes longer than most digests.
-const MOST: usize = 64;
+const MOST: usize = 256;
 /// A batch is no longer once it is of so many bytes.
-const MOST_BYTES: usize = 128 << 10;
+const MOST_BYTES: usize = 256 << 10;
 
-/// What waits to be handed over.
-struct Waiting {
-    batch: Vec<Promised>,
+/// No more bytes wait for the thread: who reads faster than it makes digests makes them.
+const MOST_WAITING: usize = 16 << 20;
+
+/// Bytes that wait for the thread.
+static HANDED_OVER: AtomicUsize = AtomicUsize::new(0);
+
+/// What is to be made.
+#[derive(Default)]
+struct Batch {
+    digests: Vec<Promised>,
     bytes: usize,
-    /// The thread, once there is one; none if none can be had.
-    thread: Option<Option<Sender<Vec<Promised>>>>,
+    /// Made after the digests: they rest on these.
+    groups: Vec<SetId>,
 }
 
-static WAITING: Mutex<Waiting> = Mutex::new(Waiting { batch: Vec::new(), bytes: 0, thread: None });
+/// What waits to be handed over, and the thread that takes it, once there is one; none if none can be had.
+struct Waiting {
+    batch: Batch,
+    thread: Option<Option<Sender<Batch>>>,
+}
+
+static WAITING: Mutex<Waiting> =
+    Mutex::new(Waiting { batch: Batch { digests: Vec::new(), bytes: 0, groups: Vec::new() }, thread: None });
+
+fn waiting<T>(work: impl FnOnce(&mut Waiting) -> T) -> T {
+    work(&mut WAITING.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// Has a digest made before somebody asks for it.
 pub(super) fn make_ahead(promised: &Promised) {
-    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-    waiting.bytes += promised.weight();
-    waiting.batch.push(promised.clone());
-    if waiting.batch.len() >= MOST || waiting.bytes >= MOST_BYTES {
-        waiting.hand_over();
-    }
+    waiting(|waiting| {
+        let batch = &mut waiting.batch;
+        batch.bytes += promised.weight();
+        batch.digests.push(promised.clone());
+        if batch.digests.len() >= MOST || batch.bytes >= MOST_BYTES {
+            waiting.hand_over();
+        }
+    });
+}
+
+/// Has a group encoded before somebody asks for it. Only of the [sets of the process](sets).
+pub(super) fn encode_ahead(group: SetId) {
+    waiting(|waiting| waiting.batch.groups.push(group));
+}
+
+/// Has those made that still wait for others: somebody is about to ask for all of them.
+pub fn make_rest() {
+    waiting(|waiting| {
+        if !waiting.batch.digests.is_empty() {
+            waiting.hand_over();
+        }
+    });
 }
 
 impl Waiting {
     fn hand_over(&mut self) {
-        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(MOST));
-        self.bytes = 0;
-        if let Some(thread) = self.thread.get_or_insert_with(start) {
-            // One that has stopped takes nothing more: whoever needs a digest makes it.
-            let _ = thread.send(batch);
+        let batch = std::mem::take(&mut self.batch);
+        let has_room = HANDED_OVER.load(Ordering::Relaxed) + batch.bytes <= MOST_WAITING;
+        match self.thread.get_or_insert_with(start).as_ref().filter(|_| has_room) {
+            Some(thread) => {
+                HANDED_OVER.fetch_add(batch.bytes, Ordering::Relaxed);
+                // One that has stopped takes nothing more: whoever needs a digest makes it.
+                let _ = thread.send(batch);
+            }
+            None => batch.digests.iter().for_each(|promised| _ = promised.digest()),
         }
     }
 }
 
-fn start() -> Option<Sender<Vec<Promised>>> {
+fn start() -> Option<Sender<Batch>> {
     let (batches, received) = channel();
     let thread = std::thread::Builder::new().name("firn digests".to_owned());
     thread.spawn(move || make_all(&received)).ok().map(|_| batches)
 }
 
-fn make_all(batches: &Receiver<Vec<Promised>>) {
+fn make_all(batches: &Receiver<Batch>) {
     while let Ok(batch) = batches.recv() {
-        batch.iter().for_each(|promised| _ = promised.digest());
+        batch.digests.iter().for_each(|promised| _ = promised.digest());
+        HANDED_OVER.fetch_sub(batch.bytes, Ordering::Relaxed);
+        batch.groups.into_iter().for_each(|group| sets().encode_group_ahead(group));
     }
 }

@@ -4,10 +4,11 @@
 //! Looking a name up observes what *all* places have under it that the set was made of, one observation for all of them
 //! (`Question::Member`): seven hundred listings that lack a name are seven hundred reasons why an answer is what it is.
 
+use super::digests;
 use super::sets::{ObservationId, SetId, Sets};
 use firn_host::{Bound, Digest, FileContent, FileType, digest_binding, digest_entry_type};
 use firn_source::Symbol;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a place has under a name.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,8 @@ pub struct Members {
     texts: Vec<FileContent>,
     /// By guard of one listing: which it is.
     listings: FxHashMap<SetId, ObservationId>,
+    /// Groups that names were looked up in.
+    groups: FxHashSet<SetId>,
     /// By group and name: what is observed by looking it up.
     // PERF: telling what places have under a name takes hashing it.
     observed: FxHashMap<(SetId, Symbol), ObservationId>,
@@ -79,6 +82,9 @@ impl Members {
     pub fn observe(&mut self, group: SetId, name: Symbol, sets: &Sets) -> ObservationId {
         if let Some(&known) = self.observed.get(&(group, name)) {
             return known;
+        }
+        if self.groups.insert(group) {
+            digests::encode_ahead(group);
         }
         let id = self.observe_anew(group, name, sets);
         self.observed.insert((group, name), id);

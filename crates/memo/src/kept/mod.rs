@@ -4,7 +4,7 @@
 //! here touches a disk: whoever has one keeps what these files write (`crates/cache`).
 
 pub mod cbor;
-mod digests;
+pub mod digests;
 pub mod document;
 mod edits;
 mod flat;
