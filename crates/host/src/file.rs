@@ -162,7 +162,8 @@ impl Listing {
     /// The digest of names and types, computed on first use.
     pub fn digest(&self) -> Digest {
         *self.0.digest.get_or_init(|| {
-            let mut fold = Fold::new("directory");
+            let names: usize = self.entries().iter().map(|(name, _)| name.len() + 16).sum();
+            let mut fold = Fold::with_room("directory", names);
             for (name, file_type) in self.entries() {
                 fold.bytes(name).tag(type_tag(*file_type));
             }

@@ -18,6 +18,8 @@ struct Ready {
     tokens: Vec<Token>,
     /// Whether the tokens are the same whatever becomes of pipe operators.
     is_plain: bool,
+    /// The token that opened what the last closing brace closes.
+    opened: Option<u32>,
 }
 
 thread_local! {
@@ -86,8 +88,9 @@ impl Ready {
     fn make(&mut self, text: &[u8]) -> Option<Gaps> {
         self.text = None;
         // Where the feature is off, such an operator is an error, which the same tokens tell.
-        let Noted { lexed, gaps: pieces, is_piped } = lex_noting(text, std::mem::take(&mut self.tokens));
+        let Noted { lexed, gaps: pieces, is_piped, opened } = lex_noting(text, std::mem::take(&mut self.tokens));
         self.tokens = lexed.tokens;
+        self.opened = opened;
         self.is_plain = !is_piped;
         let (_end, tokens) = self.tokens.split_last().filter(|_| lexed.error.is_none())?;
         // The end of a path is a token without a place.
@@ -112,12 +115,13 @@ pub(crate) fn ready(text: &SourceText, pipes: bool, spare: Vec<Token>) -> Result
     })
 }
 
-/// Does something with the tokens of a text; none if it is no text of the language.
-pub(crate) fn with_tokens<T>(text: &SourceText, work: impl FnOnce(&[Token]) -> Option<T>) -> Option<T> {
+/// Does something with the tokens of a text, and the number of the one that opened what the last closing brace closes; none if it is no
+/// text of the language.
+pub(crate) fn with_tokens<T>(text: &SourceText, work: impl FnOnce(&[Token], Option<u32>) -> Option<T>) -> Option<T> {
     if !READY.with_borrow(|ready| ready.is_of(text)) {
         gaps_of_next(text)?;
     }
-    READY.with_borrow(|ready| work(&ready.tokens))
+    READY.with_borrow(|ready| work(&ready.tokens, ready.opened))
 }
 
 /// The text with one blank for all that stands between two tokens, and nothing where they touch. No token goes on across a

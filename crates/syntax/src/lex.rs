@@ -108,6 +108,8 @@ pub(crate) struct Noted {
     pub gaps: Vec<(u32, u32)>,
     /// Whether there is a pipe operator.
     pub is_piped: bool,
+    /// The token that opened what the last closing brace closes.
+    pub opened: Option<u32>,
 }
 
 /// `NOTES`: whether gaps are noted.
@@ -125,6 +127,9 @@ struct Lexer<'a, const NOTES: bool> {
     pipes: bool,
     is_piped: bool,
     gaps: Vec<(u32, u32)>,
+    /// Tokens that opened what is not closed yet, and the one of what was closed last.
+    opens: Vec<u32>,
+    opened: Option<u32>,
 }
 
 pub(crate) fn lex(file: Option<&'static SourceFile>, text: &[u8], pipes: bool, tokens: Vec<Token>) -> Lexed {
@@ -148,6 +153,8 @@ fn lex_all<const NOTES: bool>(file: Option<&'static SourceFile>, text: &[u8], pi
         pipes,
         is_piped: false,
         gaps: Vec::new(),
+        opens: Vec::new(),
+        opened: None,
     };
     lexer.tokens.clear();
     lexer.tokens.reserve(text.len() / 4 + 2);
@@ -164,8 +171,8 @@ fn lex_all<const NOTES: bool>(file: Option<&'static SourceFile>, text: &[u8], pi
             break Some(*error);
         }
     };
-    let Lexer { tokens, gaps, is_piped, .. } = lexer;
-    Noted { lexed: Lexed { tokens, error }, gaps, is_piped }
+    let Lexer { tokens, gaps, is_piped, opened, .. } = lexer;
+    Noted { lexed: Lexed { tokens, error }, gaps, is_piped, opened }
 }
 
 type Step = Result<(), Box<ParseError>>;
@@ -204,6 +211,9 @@ impl<const NOTES: bool> Lexer<'_, NOTES> {
     }
 
     fn enter(&mut self, mode: Mode) {
+        if NOTES && mode == Mode::Plain {
+            self.opens.push(self.tokens.len() as u32 - 1);
+        }
         self.outer.push(self.mode);
         self.mode = mode;
     }
@@ -414,6 +424,9 @@ impl<const NOTES: bool> Lexer<'_, NOTES> {
             }
             b'}' => {
                 self.take(Kind::RBrace, 1);
+                if NOTES {
+                    self.opened = self.opens.pop();
+                }
                 self.leave();
                 return Ok(());
             }

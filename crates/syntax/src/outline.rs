@@ -66,7 +66,7 @@ pub fn outline(text: &SourceText) -> Option<Outline> {
     if text.len() < LEAST_TEXT {
         return None;
     }
-    with_tokens(text, |tokens| cut(text, tokens))
+    with_tokens(text, |tokens, opened| cut(text, tokens, opened? as usize))
 }
 
 /// As [`outline`], of a text that is known to be of the language, whatever the settings are, and of which nothing is to be said.
@@ -77,10 +77,11 @@ pub fn outline_of_sound(text: &SourceText) -> Option<Outline> {
     ast.warnings().is_empty().then_some(outline)
 }
 
-fn cut(text: &[u8], tokens: &[Token]) -> Option<Outline> {
+/// `open`: the token that opened what the last closing brace closes.
+fn cut(text: &[u8], tokens: &[Token], open: usize) -> Option<Outline> {
     let (_eof, tokens) = tokens.split_last()?;
     let close = tokens.len().checked_sub(1).filter(|&at| tokens[at].kind == Kind::RBrace)?;
-    let open = opening(tokens, close)?;
+    tokens.get(open).filter(|token| token.kind == Kind::LBrace)?;
     let over = tokens.get(open.checked_sub(3)?..open)?;
     if [over[0].kind, over[1].kind, over[2].kind] != [Kind::With, Kind::Id, Kind::Semicolon] || tokens[..open].iter().any(is_unsure) {
         return None;
@@ -100,24 +101,6 @@ fn cut(text: &[u8], tokens: &[Token]) -> Option<Outline> {
 /// Whether what a token means depends on settings.
 fn is_unsure(token: &Token) -> bool {
     matches!(token.kind, Kind::Uri | Kind::HPath | Kind::PipeFrom | Kind::PipeInto)
-}
-
-/// The brace that the one at `close` closes.
-fn opening(tokens: &[Token], close: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    for (at, token) in tokens[..=close].iter().enumerate().rev() {
-        match token.kind {
-            Kind::RBrace => depth += 1,
-            Kind::LBrace | Kind::DollarCurly => {
-                depth -= 1;
-                if depth == 0 {
-                    return (token.kind == Kind::LBrace).then_some(at);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
 }
 
 /// Where the binding that begins at a token has its semicolon. None where what it means depends on settings.
