@@ -10,6 +10,7 @@ use firn_host::{Digest, Question, Stamp};
 use firn_memo::kept::record::{seal, unseal};
 use firn_memo::kept::{Nodes, Record, Stored};
 use heed::PutFlags;
+use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,13 +21,34 @@ const INLINE: usize = 1024;
 /// How long the first of what is written together waits for more.
 const WHILE: Duration = Duration::from_millis(200);
 
+/// A state of a file or directory, and the answer that it vouches for.
+pub type Vouched = (Question, Stamp, Digest);
+
+/// Finds out what states vouch for, on the thread that writes.
+pub struct Later(Box<dyn FnOnce() -> Vec<Vouched> + Send>);
+
+impl Later {
+    /// To be called once.
+    pub fn new(find: impl FnOnce() -> Vec<Vouched> + Send + 'static) -> Later {
+        Later(Box::new(find))
+    }
+}
+
+impl fmt::Debug for Later {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Later")
+    }
+}
+
 /// Things that are written together.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// New answers.
     pub answers: Vec<Answer>,
     /// States of files and what they vouch for.
-    pub stamps: Vec<(Question, Stamp, Digest)>,
+    pub stamps: Vec<Vouched>,
+    /// More of these.
+    pub more_stamps: Option<Later>,
     /// Keys of records that were of use.
     pub used: Vec<Vec<u8>>,
     /// Seconds since 1970.
@@ -129,7 +151,8 @@ struct Sealed {
 type Entry = (Vec<u8>, Vec<u8>);
 
 impl Sealed {
-    fn new(Batch { answers, stamps, used, now }: Batch) -> Sealed {
+    fn new(Batch { answers, mut stamps, more_stamps, used, now }: Batch) -> Sealed {
+        stamps.extend(more_stamps.into_iter().flat_map(|Later(find)| find()));
         let mut all = Sealed { now, ..Sealed::default() };
         let sealed = |table, key: &[u8], payload: &[u8]| (key.to_vec(), seal(sealed_kind(table), key, payload));
         for Answer { question, mut record, nodes } in answers {
@@ -151,7 +174,7 @@ impl Sealed {
 }
 
 /// What states vouch for, in the order of their keys; of several for one key the last counts.
-fn sealed_stamps(stamps: &[(Question, Stamp, Digest)], now: i64) -> Vec<Entry> {
+fn sealed_stamps(stamps: &[Vouched], now: i64) -> Vec<Entry> {
     let mut keyed: Vec<([u8; 32], usize)> =
         stamps.iter().enumerate().filter_map(|(at, (question, ..))| Some((stamp_key(question)?, at))).collect();
     keyed.sort_unstable();

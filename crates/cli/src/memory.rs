@@ -21,9 +21,9 @@ pub use history::Remembered;
 use crate::log::{Heard, Log};
 use crate::settings::Resolved;
 use crate::shared::Shared;
-use firn_cache::{Answer, Batch, Disk, Found, Reading, Writer};
+use firn_cache::{Answer, Batch, Disk, Found, Later, Reading, Vouched, Writer};
 use firn_host::{
-    AbsPath, Digest, FileType, Group, Host, Passing, Question, RecordedStore, Recording, Seen, Sink, Stamp as State, Store,
+    AbsPath, FileType, Group, Host, Passing, Question, RecordedStore, Recording, Seen, Sink, Store,
 };
 use firn_memo::kept::{
     Asked, Counts, ENTRY, Encoded, Entry, HERE, Judged, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stored, Verifier,
@@ -60,7 +60,7 @@ pub struct Memory {
     inside: Mutex<Inside>,
     judged: Mutex<Judged>,
     writer: Mutex<Option<Writer>>,
-    stamps: Mutex<Vec<(Question, State, Digest)>>,
+    stamps: Mutex<Vec<Vouched>>,
     /// Several questions are asked in this run.
     several: AtomicBool,
     /// What is known is evaluated as well: to compare it, or to measure it.
@@ -404,7 +404,6 @@ impl Memory {
     pub fn keep(&self, pending: Option<Pending>, answer: Value, needs: Vec<Vec<u8>>) {
         let Some(mut pending) = pending else { return };
         let cost = pending.began.elapsed();
-        digests::make_rest();
         let observed = SetId::of_label(labels::so_far());
         let expected = pending.expected.take();
         let key = pending.key.clone();
@@ -423,13 +422,15 @@ impl Memory {
         if heard.is_passing || !self.is_several() && cost < self.least {
             return;
         }
+        digests::make_rest();
         let trees = self.recorder.trees.read().unwrap_or_else(PoisonError::into_inner).clone();
         let whole = self.whole(observed, &trees, &roles, &log);
         let now = self.host.current_time();
-        // PERF: these are sealed while the rest is encoded.
-        let stamps: Vec<_> = labels::sets().fresh_reads(whole).iter().filter_map(|seen| self.stamp(seen, now)).collect();
-        if !stamps.is_empty() {
-            self.write(Batch { stamps, now, ..Batch::default() });
+        let (reads, host) = (labels::sets().fresh_reads(whole), self.host.clone());
+        if !reads.is_empty() {
+            // PERF: found and sealed while the rest is encoded.
+            let more_stamps = Later::new(move || reads.iter().filter_map(|seen| vouched(&*host, seen, now)).collect());
+            self.write(Batch { more_stamps: Some(more_stamps), now, ..Batch::default() });
         }
         let Encoded { root, durability, nodes } = match labels::sets().encode(whole, &roles) {
             Ok(encoded) => encoded,
@@ -521,13 +522,6 @@ impl Memory {
         inside.len() < ids.len()
     }
 
-    /// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between,
-    /// no later state equals it.
-    fn stamp(&self, seen: &Seen, now: i64) -> Option<(Question, State, Digest)> {
-        let stat = self.host.lstat(seen.question.path()?).ok()??;
-        stat.stamp.is_settled(now).then(|| (seen.question.clone(), stat.stamp, seen.answer.digest()))
-    }
-
     fn compare(&self, key: &Key, now: (&[u8], &[u8]), before: (&[u8], &[u8])) {
         if now == before {
             return;
@@ -562,6 +556,13 @@ impl Memory {
             lock(shared).finish(&self.disk);
         }
     }
+}
+
+/// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between, no
+/// later state equals it.
+fn vouched(host: &dyn Host, seen: &Seen, now: i64) -> Option<Vouched> {
+    let stat = host.lstat(seen.question.path()?).ok()??;
+    stat.stamp.is_settled(now).then(|| (seen.question.clone(), stat.stamp, seen.answer.digest()))
 }
 
 /// The number of the group that names are looked up in.

@@ -109,6 +109,12 @@ impl FileContent {
         Arc::unwrap_or_clone(bytes)
     }
 
+    /// How many hold it.
+    #[cfg(test)]
+    pub(crate) fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     /// The BLAKE3 of the bytes, computed on first use.
     pub fn digest(&self) -> Digest {
         *self.0.digest.get_or_init(|| Digest::of_content(&self.0.bytes))

@@ -156,3 +156,24 @@ impl From<Observation> for Seen {
         Seen { question, answer: Answer::Digested(digest), durability }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::{digest_code, digest_file, digest_listing};
+
+    #[test]
+    fn a_digest_is_the_same_whoever_makes_it_and_the_bytes_are_held_no_longer() {
+        let (asked, texts) = (AbsPath::root(), [&b"# one\n[ 1 ]"[..], b"[ 1 ] # two", b"\"", b""]);
+        for content in texts.map(|text| FileContent::new(text.to_vec())) {
+            let promised = [Promised::text(&content), Promised::code(&content)];
+            let held = content.holders();
+            let expected = [digest_file(&asked, &Ok(content.clone())), digest_code(&asked, &Ok(content.clone()))];
+            let make = || assert_eq!([promised[0].digest(), promised[1].digest()], expected);
+            std::thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(make)));
+            assert_eq!(content.holders(), held - 2);
+        }
+        let listing = Listing::new(vec![(b"x"[..].into(), Some(FileType::Regular)), (b"a"[..].into(), None)]);
+        assert_eq!(Promised::listing(&listing).digest(), digest_listing(&asked, &Ok(listing)));
+    }
+}

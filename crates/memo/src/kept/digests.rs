@@ -8,7 +8,7 @@ use super::labels::sets;
 use super::sets::SetId;
 use firn_host::Promised;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SendError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
 /// A batch has so many at the most.
@@ -16,7 +16,8 @@ use std::sync::{Mutex, PoisonError};
 const MOST: usize = 256;
 /// A batch is no longer once it is of so many bytes.
 const MOST_BYTES: usize = 256 << 10;
-
+/// Fewer bytes are not worth waking it for.
+const LEAST_BYTES: usize = 16 << 10;
 /// No more bytes wait for the thread: who reads faster than it makes digests makes them.
 const MOST_WAITING: usize = 16 << 20;
 
@@ -47,14 +48,13 @@ fn waiting<T>(work: impl FnOnce(&mut Waiting) -> T) -> T {
 
 /// Has a digest made before somebody asks for it.
 pub(super) fn make_ahead(promised: &Promised) {
-    waiting(|waiting| {
+    let left = waiting(|waiting| {
         let batch = &mut waiting.batch;
         batch.bytes += promised.weight();
         batch.digests.push(promised.clone());
-        if batch.digests.len() >= MOST || batch.bytes >= MOST_BYTES {
-            waiting.hand_over();
-        }
+        if batch.digests.len() >= MOST || batch.bytes >= MOST_BYTES { waiting.hand_over() } else { None }
     });
+    left.iter().for_each(Batch::make);
 }
 
 /// Has a group encoded before somebody asks for it. Only of the [sets of the process](sets).
@@ -64,24 +64,27 @@ pub(super) fn encode_ahead(group: SetId) {
 
 /// Has those made that still wait for others: somebody is about to ask for all of them.
 pub fn make_rest() {
-    waiting(|waiting| {
-        if !waiting.batch.digests.is_empty() {
-            waiting.hand_over();
-        }
-    });
+    let left = waiting(|waiting| if waiting.batch.bytes < LEAST_BYTES { None } else { waiting.hand_over() });
+    left.iter().for_each(Batch::make);
+}
+
+impl Batch {
+    fn make(&self) {
+        self.digests.iter().for_each(|promised| _ = promised.digest());
+    }
 }
 
 impl Waiting {
-    fn hand_over(&mut self) {
+    /// Hands over what waits; gives it back if nobody takes it.
+    fn hand_over(&mut self) -> Option<Batch> {
         let batch = std::mem::take(&mut self.batch);
         let has_room = HANDED_OVER.load(Ordering::Relaxed) + batch.bytes <= MOST_WAITING;
         match self.thread.get_or_insert_with(start).as_ref().filter(|_| has_room) {
             Some(thread) => {
                 HANDED_OVER.fetch_add(batch.bytes, Ordering::Relaxed);
-                // One that has stopped takes nothing more: whoever needs a digest makes it.
-                let _ = thread.send(batch);
+                thread.send(batch).err().map(|SendError(batch)| batch)
             }
-            None => batch.digests.iter().for_each(|promised| _ = promised.digest()),
+            None => Some(batch),
         }
     }
 }
@@ -94,7 +97,7 @@ fn start() -> Option<Sender<Batch>> {
 
 fn make_all(batches: &Receiver<Batch>) {
     while let Ok(batch) = batches.recv() {
-        batch.digests.iter().for_each(|promised| _ = promised.digest());
+        batch.make();
         HANDED_OVER.fetch_sub(batch.bytes, Ordering::Relaxed);
         batch.groups.into_iter().for_each(|group| sets().encode_group_ahead(group));
     }
