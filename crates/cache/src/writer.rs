@@ -1,7 +1,7 @@
 //! `Writer`: writes in batches from a thread of its own, off the critical path.
 //!
 //! What belongs together is handed over as one [`Batch`] and becomes visible as one: records never before the observations
-//! and blobs they name. When something cannot be written (full disk, read-only), the writer stops, and says why once.
+//! and blobs they name. It is sealed as it comes, and waits for more. When something cannot be written (full disk, read-only), the writer stops, and says why once.
 
 use crate::disk::{HISTORY, stamp_bytes, stamp_key};
 use crate::environment::{Environment, Table};
@@ -10,6 +10,7 @@ use firn_host::{Digest, Question, Stamp};
 use firn_memo::kept::record::{seal, unseal};
 use firn_memo::kept::{Nodes, Record, Stored};
 use heed::PutFlags;
+use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,13 +21,34 @@ const INLINE: usize = 1024;
 /// How long the first of what is written together waits for more.
 const WHILE: Duration = Duration::from_millis(200);
 
+/// A state of a file or directory, and the answer that it vouches for.
+pub type Vouched = (Question, Stamp, Digest);
+
+/// Finds out what states vouch for, on the thread that writes.
+pub struct Later(Box<dyn FnOnce() -> Vec<Vouched> + Send>);
+
+impl Later {
+    /// To be called once.
+    pub fn new(find: impl FnOnce() -> Vec<Vouched> + Send + 'static) -> Later {
+        Later(Box::new(find))
+    }
+}
+
+impl fmt::Debug for Later {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Later")
+    }
+}
+
 /// Things that are written together.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// New answers.
     pub answers: Vec<Answer>,
     /// States of files and what they vouch for.
-    pub stamps: Vec<(Question, Stamp, Digest)>,
+    pub stamps: Vec<Vouched>,
+    /// More of these.
+    pub more_stamps: Option<Later>,
     /// Keys of records that were of use.
     pub used: Vec<Vec<u8>>,
     /// Seconds since 1970.
@@ -104,46 +126,91 @@ fn write_all(environment: &Environment, limit: u64, received: &Receiver<Order>) 
 
 /// What comes within a while goes into the same transaction; nothing more comes once the run is over.
 // PERF: 2,292 jobs of nixpkgs made 1,480 transactions and wrote 131 MB for a database of 18.
-fn gathered(first: Batch, received: &Receiver<Order>) -> Vec<Batch> {
+fn gathered(first: Batch, received: &Receiver<Order>) -> Vec<Sealed> {
     let until = Instant::now() + WHILE;
-    let mut batches = vec![first];
+    let mut batches = vec![Sealed::new(first)];
     while let Ok(Order::Write(batch)) = received.recv_timeout(until.saturating_duration_since(Instant::now())) {
-        batches.push(batch);
+        batches.push(Sealed::new(batch));
     }
     batches
 }
 
-fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error> {
-    let (mut txn, unchanged) = environment.begin()?;
-    let tables = environment.tables();
-    let mut changed = false;
-    for batch in batches {
-        for Answer { question, record, nodes } in &batch.answers {
-            changed = true;
-            for (digest, bytes) in nodes {
-                let sealed = seal(sealed_kind(1), &digest.0, bytes);
-                // PERF: nearly all are new, and looking for the place of one is most of the work of putting it there.
-                let old = tables[1].get_or_put(&mut txn, &digest.0, &sealed)?;
-                if old.is_some_and(|old| old != sealed) {
-                    tables[1].put(&mut txn, &digest.0, &sealed)?;
-                }
-            }
-            let mut record = record.clone();
+/// A batch as it is stored: by table, what is put there under which key.
+#[derive(Default)]
+struct Sealed {
+    nodes: Vec<Entry>,
+    blobs: Vec<Entry>,
+    /// Each with the digest of its question.
+    records: Vec<(Digest, Entry)>,
+    /// Ascending, each key once.
+    stamps: Vec<Entry>,
+    used: Vec<Entry>,
+    now: i64,
+}
+
+type Entry = (Vec<u8>, Vec<u8>);
+
+impl Sealed {
+    fn new(Batch { answers, mut stamps, more_stamps, used, now }: Batch) -> Sealed {
+        stamps.extend(more_stamps.into_iter().flat_map(|Later(find)| find()));
+        let mut all = Sealed { now, ..Sealed::default() };
+        let sealed = |table, key: &[u8], payload: &[u8]| (key.to_vec(), seal(sealed_kind(table), key, payload));
+        for Answer { question, mut record, nodes } in answers {
+            all.nodes.extend(nodes.iter().map(|(digest, bytes)| sealed(1, &digest.0, bytes)));
             if let Stored::Inline(bytes) = &record.result
                 && bytes.len() > INLINE
             {
                 let digest = Digest::of_content(bytes);
-                tables[2].put(&mut txn, &digest.0, &seal(sealed_kind(2), &digest.0, bytes))?;
+                all.blobs.push(sealed(2, &digest.0, bytes));
                 record.result = Stored::Blob(digest);
             }
-            let key = record_key(question, &record);
-            tables[0].put(&mut txn, &key, &seal(sealed_kind(0), &key, &record.encode()))?;
-            forget_oldest(environment, &mut txn, question, &key)?;
+            let key = record_key(&question, &record);
+            all.records.push((question, sealed(0, &key, &record.encode())));
         }
-        changed |= write_stamps(tables[3], &mut txn, batch)?;
-        for key in &batch.used {
+        all.stamps = sealed_stamps(&stamps, now);
+        all.used = used.iter().map(|key| sealed(4, key, &now.to_le_bytes())).collect();
+        all
+    }
+}
+
+/// What states vouch for, in the order of their keys; of several for one key the last counts.
+fn sealed_stamps(stamps: &[Vouched], now: i64) -> Vec<Entry> {
+    let mut keyed: Vec<([u8; 32], usize)> =
+        stamps.iter().enumerate().filter_map(|(at, (question, ..))| Some((stamp_key(question)?, at))).collect();
+    keyed.sort_unstable();
+    let last = keyed.chunk_by(|(one, _), (other, _)| one == other).filter_map(|same| same.last());
+    let sealed = |&(key, at): &([u8; 32], usize)| {
+        let (_, stamp, digest) = &stamps[at];
+        let payload = [&stamp_bytes(stamp)[..], &digest.0, &now.to_le_bytes()].concat();
+        (key.to_vec(), seal(sealed_kind(3), &key, &payload))
+    };
+    last.map(sealed).collect()
+}
+
+fn write(environment: &Environment, batches: &[Sealed]) -> Result<(), heed::Error> {
+    let (mut txn, unchanged) = environment.begin()?;
+    let tables = environment.tables();
+    let mut changed = false;
+    for batch in batches {
+        changed |= !batch.records.is_empty();
+        for (key, sealed) in &batch.nodes {
+            // PERF: nearly all are new, and looking for the place of one is most of the work of putting it there.
+            let old = tables[1].get_or_put(&mut txn, key, sealed)?;
+            if old.is_some_and(|old| old != sealed) {
+                tables[1].put(&mut txn, key, sealed)?;
+            }
+        }
+        for (key, sealed) in &batch.blobs {
+            tables[2].put(&mut txn, key, sealed)?;
+        }
+        for (question, (key, sealed)) in &batch.records {
+            tables[0].put(&mut txn, key, sealed)?;
+            forget_oldest(environment, &mut txn, question, key)?;
+        }
+        changed |= write_stamps(tables[3], &mut txn, &batch.stamps)?;
+        for (key, sealed) in &batch.used {
             if tables[0].get(&txn, key)?.is_some() {
-                tables[4].put(&mut txn, key, &seal(sealed_kind(4), key, &batch.now.to_le_bytes()))?;
+                tables[4].put(&mut txn, key, sealed)?;
                 changed = true;
             }
         }
@@ -153,27 +220,18 @@ fn write(environment: &Environment, batches: &[Batch]) -> Result<(), heed::Error
 
 /// Writes what states vouch for; whether any of it is new.
 // PERF: in the order of their keys, each finds the pages of the one before at hand; an empty table is only added to.
-fn write_stamps(table: Table, txn: &mut heed::RwTxn<'_>, batch: &Batch) -> Result<bool, heed::Error> {
-    let keyed = batch.stamps.iter().filter_map(|(question, stamp, digest)| Some((stamp_key(question)?, stamp, digest)));
-    let mut keyed: Vec<_> = keyed.collect();
-    keyed.sort_by_key(|(key, _, _)| *key);
-    // Of several for one key the last counts.
-    keyed.reverse();
-    keyed.dedup_by_key(|(key, _, _)| *key);
-    keyed.reverse();
+fn write_stamps(table: Table, txn: &mut heed::RwTxn<'_>, stamps: &[Entry]) -> Result<bool, heed::Error> {
     let (is_empty, mut changed) = (table.is_empty(txn)?, false);
-    for (key, stamp, digest) in keyed {
-        let payload = [&stamp_bytes(stamp)[..], &digest.0, &batch.now.to_le_bytes()].concat();
-        let sealed = seal(sealed_kind(3), &key, &payload);
+    for (key, sealed) in stamps {
         if is_empty {
-            table.put_with_flags(txn, PutFlags::APPEND, &key, &sealed)?;
+            table.put_with_flags(txn, PutFlags::APPEND, key, sealed)?;
             changed = true;
             continue;
         }
-        let old = table.get_or_put(txn, &key, &sealed)?;
+        let old = table.get_or_put(txn, key, sealed)?;
         changed |= old != Some(&sealed[..]);
         if old.is_some_and(|old| old != sealed) {
-            table.put(txn, &key, &sealed)?;
+            table.put(txn, key, sealed)?;
         }
     }
     Ok(changed)

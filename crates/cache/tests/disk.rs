@@ -52,7 +52,7 @@ fn stamp(n: u64) -> (Question, Stamp, Digest) {
 fn fill(disk: &Disk, numbers: std::ops::Range<u64>) {
     let writer = disk.writer();
     for number in numbers.clone() {
-        writer.write(Batch { answers: vec![answer(number, 0)], stamps: vec![stamp(number)], used: vec![], now: 1_000_000 });
+        writer.write(Batch { answers: vec![answer(number, 0)], stamps: vec![stamp(number)], now: 1_000_000, ..Batch::default() });
     }
     writer.finish().unwrap();
 }

@@ -21,13 +21,13 @@ pub use history::Remembered;
 use crate::log::{Heard, Log};
 use crate::settings::Resolved;
 use crate::shared::Shared;
-use firn_cache::{Answer, Batch, Disk, Found, Reading, Writer};
+use firn_cache::{Answer, Batch, Disk, Found, Later, Reading, Vouched, Writer};
 use firn_host::{
-    AbsPath, Digest, FileType, Group, Host, Observation, Passing, Question, RecordedStore, Recording, Sink, Stamp as State, Store,
+    AbsPath, FileType, Group, Host, Passing, Question, RecordedStore, Recording, Seen, Sink, Store,
 };
 use firn_memo::kept::{
     Asked, Counts, ENTRY, Encoded, Entry, HERE, Judged, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stored, Verifier,
-    labels, plain,
+    digests, labels, plain,
 };
 use firn_store::store_dir::StoreDir;
 use firn_value::{Context, List, ListBuilder, Production, Value};
@@ -60,7 +60,7 @@ pub struct Memory {
     inside: Mutex<Inside>,
     judged: Mutex<Judged>,
     writer: Mutex<Option<Writer>>,
-    stamps: Mutex<Vec<(Question, State, Digest)>>,
+    stamps: Mutex<Vec<Vouched>>,
     /// Several questions are asked in this run.
     several: AtomicBool,
     /// What is known is evaluated as well: to compare it, or to measure it.
@@ -278,6 +278,7 @@ impl Memory {
         let began = Instant::now();
         self.settle_base(matches!(asked.entry, Entry::Flake(_)));
         let roles = lock(&self.roles).clone();
+        labels::sets().write_for(&roles);
         let key = Key::new(asked, &roles);
         let found = self.look(&key, &roles, writes);
         let looked = began.elapsed();
@@ -421,15 +422,23 @@ impl Memory {
         if heard.is_passing || !self.is_several() && cost < self.least {
             return;
         }
+        digests::make_rest();
         let trees = self.recorder.trees.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Encoded { root, durability, nodes, fresh } = match self.encoded(observed, &trees, &roles, &log) {
+        let whole = self.whole(observed, &trees, &roles, &log);
+        let now = self.host.current_time();
+        let (reads, host) = (labels::sets().fresh_reads(whole), self.host.clone());
+        if !reads.is_empty() {
+            // PERF: found and sealed while the rest is encoded.
+            let more_stamps = Later::new(move || reads.iter().filter_map(|seen| vouched(&*host, seen, now)).collect());
+            self.write(Batch { more_stamps: Some(more_stamps), now, ..Batch::default() });
+        }
+        let Encoded { root, durability, nodes } = match labels::sets().encode(whole, &roles) {
             Ok(encoded) => encoded,
             Err(NotStorable::Question(question)) => {
                 let text = format!("not remembered on disk, because of what was observed: {question:?}");
                 return self.log.detail(text.as_bytes());
             }
         };
-        let now = self.host.current_time();
         let record = Record {
             question: key.question,
             result: Stored::Inline(result),
@@ -441,8 +450,7 @@ impl Memory {
             made: now,
             places: self.recorder.places(),
         };
-        let stamps = fresh.iter().filter_map(|observation| self.stamp(observation, now)).collect();
-        self.write(Batch { answers: vec![Answer { question: key.digest, record, nodes }], stamps, used: vec![], now });
+        self.write(Batch { answers: vec![Answer { question: key.digest, record, nodes }], now, ..Batch::default() });
         if let Some(shared) = &self.shared {
             lock(shared).note(key.digest, root);
         }
@@ -457,8 +465,8 @@ impl Memory {
         labels::see_texts(whole.label());
     }
 
-    /// Everything that a question rests on, as bytes.
-    fn encoded(&self, observed: SetId, trees: &[(String, AbsPath)], roles: &Roles, log: &[u8]) -> Result<Encoded, NotStorable> {
+    /// Everything that a question rests on.
+    fn whole(&self, observed: SetId, trees: &[(String, AbsPath)], roles: &Roles, log: &[u8]) -> SetId {
         let sets = labels::sets();
         let mut whole = sets.union(observed, *lock(&self.base));
         if self.stays(trees, whole, roles, log) {
@@ -473,7 +481,7 @@ impl Memory {
             // What was printed is kept with the answer.
             whole = sets.without(whole, ObservationId::PRINTED);
         }
-        sets.encode(whole, roles)
+        whole
     }
 
     /// Whether an answer belongs to the places of its trees, seen or not: where something printed may name a place, where one tree
@@ -514,14 +522,6 @@ impl Memory {
         inside.len() < ids.len()
     }
 
-    /// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between,
-    /// no later state equals it.
-    fn stamp(&self, observation: &Observation, now: i64) -> Option<(Question, State, Digest)> {
-        let (Question::File(path) | Question::Code(path) | Question::Directory(path)) = &observation.question else { return None };
-        let stat = self.host.lstat(path).ok()??;
-        stat.stamp.is_settled(now).then(|| (observation.question.clone(), stat.stamp, observation.digest))
-    }
-
     fn compare(&self, key: &Key, now: (&[u8], &[u8]), before: (&[u8], &[u8])) {
         if now == before {
             return;
@@ -556,6 +556,13 @@ impl Memory {
             lock(shared).finish(&self.disk);
         }
     }
+}
+
+/// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between, no
+/// later state equals it.
+fn vouched(host: &dyn Host, seen: &Seen, now: i64) -> Option<Vouched> {
+    let stat = host.lstat(seen.question.path()?).ok()??;
+    stat.stamp.is_settled(now).then(|| (seen.question.clone(), stat.stamp, seen.answer.digest()))
 }
 
 /// The number of the group that names are looked up in.

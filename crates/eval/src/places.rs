@@ -66,8 +66,9 @@ impl Machine {
             }
         });
         // NIX: `<name>` means `__findFile __nixPath "name"`; only who names the list sees what is in it.
-        if contains(text, b"nixPath") {
-            for entry in &self.settings().nix_path {
+        let entries = &self.settings().nix_path;
+        if !entries.is_empty() && contains(text, b"nixPath") {
+            for entry in entries {
                 let path = entry.iter().position(|&byte| byte == b'=').map_or(&entry[..], |at| &entry[at + 1..]);
                 self.host().seen_at(path);
             }

@@ -35,7 +35,12 @@ pub(crate) struct Fold(Vec<u8>);
 impl Fold {
     /// Begins the digest of an answer of this kind.
     pub(crate) fn new(kind: &str) -> Fold {
-        let mut fold = Fold(Vec::with_capacity(64));
+        Fold::with_room(kind, 64)
+    }
+
+    /// As [`Fold::new`], for fields of so many bytes together.
+    pub(crate) fn with_room(kind: &str, room: usize) -> Fold {
+        let mut fold = Fold(Vec::with_capacity(room + 16));
         fold.bytes(kind.as_bytes());
         fold
     }

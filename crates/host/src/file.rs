@@ -82,14 +82,14 @@ pub struct Stat {
 pub struct FileContent(Arc<ContentInner>);
 
 struct ContentInner {
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
     digest: OnceLock<Digest>,
 }
 
 impl FileContent {
     /// Takes the bytes as read.
     pub fn new(bytes: Vec<u8>) -> FileContent {
-        FileContent(Arc::new(ContentInner { bytes, digest: OnceLock::new() }))
+        FileContent(Arc::new(ContentInner { bytes: Arc::new(bytes), digest: OnceLock::new() }))
     }
 
     /// The bytes.
@@ -97,9 +97,22 @@ impl FileContent {
         &self.0.bytes
     }
 
+    /// The bytes for a caller that keeps them as they are.
+    pub fn shared(&self) -> Arc<Vec<u8>> {
+        self.0.bytes.clone()
+    }
+
     /// The bytes for a caller that changes or keeps them; not copied if nobody else has them.
     pub fn into_bytes(self) -> Vec<u8> {
-        Arc::try_unwrap(self.0).map_or_else(|shared| shared.bytes.clone(), |inner| inner.bytes)
+        let bytes = self.shared();
+        drop(self);
+        Arc::unwrap_or_clone(bytes)
+    }
+
+    /// How many hold it.
+    #[cfg(test)]
+    pub(crate) fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
     }
 
     /// The BLAKE3 of the bytes, computed on first use.
@@ -155,7 +168,8 @@ impl Listing {
     /// The digest of names and types, computed on first use.
     pub fn digest(&self) -> Digest {
         *self.0.digest.get_or_init(|| {
-            let mut fold = Fold::new("directory");
+            let names: usize = self.entries().iter().map(|(name, _)| name.len() + 16).sum();
+            let mut fold = Fold::with_room("directory", names);
             for (name, file_type) in self.entries() {
                 fold.bytes(name).tag(type_tag(*file_type));
             }

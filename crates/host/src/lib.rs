@@ -18,6 +18,7 @@ mod observation;
 mod passing;
 mod path;
 mod pressure;
+mod promised;
 mod real;
 mod recording;
 mod resolve;
@@ -39,6 +40,7 @@ pub use observation::{DocumentFormat, Durability, Group, Names, Observation, Que
 pub use passing::Passing;
 pub use path::AbsPath;
 pub use pressure::memory_pressure;
+pub use promised::{Answer, Promised, Seen};
 pub use real::{RealWorld, io_time, measure_io};
 pub use recording::{Bound, Recording, Sink};
 pub use resolve::must_be_dir;

@@ -119,35 +119,6 @@ impl Observation {
         Observation { question, digest, durability }
     }
 
-    /// Whether this follows from other observations: `is_file` and `is_directory` say of which paths it is known that they
-    /// are a regular file or a directory, with no link on the way to them. (Reading a file's content or a directory's
-    /// listing tells that.)
-    pub fn follows_from(&self, is_file: impl Fn(&AbsPath) -> bool, is_directory: impl Fn(&AbsPath) -> bool) -> bool {
-        static SAME: LazyLock<[Digest; 6]> = LazyLock::new(|| {
-            let (root, default) = (AbsPath::root(), AbsPath::canonical(&[b"default.nix"]));
-            [
-                digest_path(PathKind::Resolve, &root, &Ok(root.clone())),
-                digest_path(PathKind::Import, &root, &Ok(root.clone())),
-                digest_path(PathKind::Import, &root, &Ok(default)),
-                digest_exists(&root, &Ok(true)),
-                digest_type(&root, &Ok(Some(FileType::Regular))),
-                digest_type(&root, &Ok(Some(FileType::Directory))),
-            ]
-        });
-        let [itself, imports_itself, imports_default, exists, regular, directory] = *SAME;
-        match &self.question {
-            Question::Resolve(path, _) => self.digest == itself && (is_file(path) || is_directory(path)),
-            Question::ExprPath(path) if self.digest == imports_itself => is_file(path),
-            Question::ExprPath(path) if self.digest == imports_default => is_file(&path.child(b"default.nix")),
-            Question::Exists(path, must_be_dir) => {
-                self.digest == exists && (is_directory(path) || !must_be_dir && is_file(path))
-            }
-            Question::Type(path) if self.digest == regular => is_file(path),
-            Question::Type(path) if self.digest == directory => is_directory(path),
-            _ => false,
-        }
-    }
-
     /// The digest of an answer that is plain bytes, for questions answered outside this crate.
     pub fn digest_bytes(answer: Option<&[u8]>) -> Digest {
         digest_option("bytes", answer)
@@ -181,7 +152,7 @@ impl Question {
             File(path) => digest_file(path, &host.read_file(path)),
             Code(path) => digest_code(path, &host.read_file(path)),
             // What is no longer cut, or has an error, has no outline.
-            Outline(path) => digest_rest(&firn_syntax::outline_of_sound(host.read_file(path).ok()?.bytes())?.rest),
+            Outline(path) => digest_rest(&firn_syntax::outline_of_sound(&host.read_file(path).ok()?.shared())?.rest),
             Directory(path) => digest_listing(path, &host.read_dir(path)),
             DirectoryEntry(path, name) => digest_entry(path, &host.dir_entry(path, name)),
             Type(path) => digest_type(path, &host.file_type(path)),
@@ -260,9 +231,19 @@ pub(crate) fn digest_file(asked: &AbsPath, answer: &Result<FileContent, HostErro
 /// The digest of a file's code; what is no text of the language is told apart by its bytes.
 pub(crate) fn digest_code(asked: &AbsPath, answer: &Result<FileContent, HostError>) -> Digest {
     digest_result(asked, answer, |content| match firn_syntax::essence(content.bytes()) {
-        Some(essence) => Fold::new("code").finish_with(&essence),
-        None => Fold::new("no code").finish_with(content.bytes()),
+        Some(essence) => digest_essence(&essence),
+        None => digest_no_code(content.bytes()),
     })
+}
+
+/// The digest of code by the tokens of its text.
+pub(crate) fn digest_essence(essence: &[u8]) -> Digest {
+    Fold::new("code").finish_with(essence)
+}
+
+/// The digest that stands for that of code where a text has none.
+pub(crate) fn digest_no_code(bytes: &[u8]) -> Digest {
+    Fold::new("no code").finish_with(bytes)
 }
 
 /// The digest of what stands around the bindings of a file.

@@ -10,17 +10,23 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::below::Below;
 use crate::host::hand_on;
 use crate::observation::{
-    PathKind, digest_code, digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option,
-    digest_path, digest_rest, digest_stat, digest_time, digest_type,
+    PathKind, digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option, digest_path,
+    digest_rest, digest_stat, digest_time, digest_type,
 };
+use crate::promised::{Answer, Promised, Seen};
 use crate::search::{EntrySource, Found, PseudoUrl, SearchPath};
 use crate::{
     AbsPath, Bindings, Digest, Durability, Entry, FileContent, FileType, Follow, Host, HostError, Listing, Observation, Question,
     Stat,
 };
 
-/// A name and the tokens that bind it.
-pub type Bound = (Vec<u8>, Vec<u8>);
+/// What a text binds.
+pub struct Bound {
+    /// The text.
+    pub text: FileContent,
+    /// Where names and what they stand for are in it.
+    pub places: Vec<firn_syntax::Bound>,
+}
 
 /// Takes observations as they are made, from any thread.
 pub trait Sink: Send + Sync {
@@ -28,25 +34,25 @@ pub trait Sink: Send + Sync {
     fn observe(&self, observation: Observation);
 
     /// The same, of a file that was read or a directory that was listed: that it is one follows.
-    fn observe_read(&self, observation: Observation) {
-        self.observe(observation);
+    fn observe_read(&self, seen: Seen) {
+        self.observe(seen.observation());
     }
 
     /// A directory was listed of which names will be looked at one by one ([`Host::read_names`]). None of them counts as observed if
     /// a number is given; whoever looks at them says so with that number.
-    fn guard(&self, whole: Observation) -> Option<u32> {
+    fn guard(&self, whole: Seen) -> Option<u32> {
         self.observe_read(whole);
         None
     }
 
     /// A file was read as code ([`Host::read_code`]): what that is, and the file's bytes, which are not observed yet.
-    fn observe_code(&self, _code: Observation, file: Observation) {
+    fn observe_code(&self, _code: Seen, file: Seen) {
         self.observe_read(file);
     }
 
     /// A file was read as code that is guarded ([`Host::read_bindings`]): what that is but for its bindings, which counts; all of the
     /// code and the bytes, which do not yet; and the bindings. Without a number all of the code counts.
-    fn observe_bindings(&self, _outline: Observation, code: Observation, file: Observation, _bound: Vec<Bound>) -> Option<u32> {
+    fn observe_bindings(&self, _outline: Observation, code: Seen, file: Seen, _bound: Bound) -> Option<u32> {
         self.observe_code(code, file);
         None
     }
@@ -111,9 +117,10 @@ impl<H: Host, S: Sink> Recording<H, S> {
 
     /// High for something present inside a store path. The store directory itself gains and loses entries, and what is
     /// absent today may be built tomorrow.
-    fn durability(&self, path: &AbsPath, present: bool) -> Durability {
-        let inside = *path != self.store_dir && path.is_within(&self.store_dir);
-        if inside && present { Durability::High } else { Durability::Medium }
+    // PERF: whether it is present is asked only there: following links took a hundredth of a small evaluation.
+    fn durability(&self, path: &AbsPath, is_present: impl FnOnce() -> bool) -> Durability {
+        let inside = path.is_within(&self.store_dir) && *path != self.store_dir;
+        if inside && is_present() { Durability::High } else { Durability::Medium }
     }
 
     /// Whether the path is there and no link lies on it. Links may lead out of the store, and back.
@@ -149,26 +156,41 @@ impl<H: Host, S: Sink> Recording<H, S> {
     }
 
     /// The code and the bytes of a file that was read; none if there is nothing more to note.
-    fn seen_code(&self, path: &AbsPath, answer: &Result<FileContent, HostError>) -> Option<(Observation, Observation)> {
-        let (file, digest) = (Question::File(path.clone()), digest_file(path, answer));
-        if answer.is_err() {
-            self.note_read(file, digest, path, answer);
+    fn seen_code(&self, path: &AbsPath, answer: &Result<FileContent, HostError>) -> Option<(Seen, Seen)> {
+        let Ok(content) = answer else {
+            self.note_content(path, answer);
             return None;
-        }
+        };
         self.is_noted(path).then(|| {
-            let durability = self.durability(path, true);
-            let code = Observation { question: Question::Code(path.clone()), digest: digest_code(path, answer), durability };
-            (code, Observation { question: file, digest, durability })
+            let durability = self.durability(path, || true);
+            let seen = |question, promised| Seen { question, answer: Answer::Promised(promised), durability };
+            let code = seen(Question::Code(path.clone()), Promised::code(content));
+            (code, seen(Question::File(path.clone()), Promised::text(content)))
         })
     }
 
-    /// Notes what was read or listed, or why that failed.
-    fn note_read<T>(&self, question: Question, digest: Digest, path: &AbsPath, answer: &Result<T, HostError>) {
-        let durability = self.durability(path, answer.is_ok());
-        if answer.is_err() {
-            self.note(question, digest, durability);
-        } else if self.is_noted(path) {
-            self.sink.observe_read(Observation { question, digest, durability });
+    /// Notes the bytes of a file, or why they could not be read.
+    fn note_content(&self, path: &AbsPath, answer: &Result<FileContent, HostError>) {
+        let question = Question::File(path.clone());
+        match answer {
+            Ok(content) => self.note_read(question, Promised::text(content), path),
+            Err(_) => self.note(question, digest_file(path, answer), self.durability(path, || false)),
+        }
+    }
+
+    /// Notes the entries of a directory, or why they could not be listed.
+    fn note_listing(&self, path: &AbsPath, answer: &Result<Listing, HostError>) {
+        let question = Question::Directory(path.clone());
+        match answer {
+            Ok(listing) => self.note_read(question, Promised::listing(listing), path),
+            Err(_) => self.note(question, digest_listing(path, answer), self.durability(path, || false)),
+        }
+    }
+
+    /// Notes what was read or listed.
+    fn note_read(&self, question: Question, promised: Promised, path: &AbsPath) {
+        if self.is_noted(path) {
+            self.sink.observe_read(Seen { question, answer: Answer::Promised(promised), durability: self.durability(path, || true) });
         }
     }
 }
@@ -178,20 +200,20 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
 
     fn lstat(&self, path: &AbsPath) -> Result<Option<Stat>, HostError> {
         let answer = self.host.lstat(path);
-        let durability = self.durability(path, matches!(answer, Ok(Some(_))));
+        let durability = self.durability(path, || matches!(answer, Ok(Some(_))));
         self.note(Question::Stat(path.clone()), digest_stat(path, &answer), durability);
         answer
     }
 
     fn read_file(&self, path: &AbsPath) -> Result<FileContent, HostError> {
         let answer = self.host.read_file(path);
-        self.note_read(Question::File(path.clone()), digest_file(path, &answer), path, &answer);
+        self.note_content(path, &answer);
         answer
     }
 
     fn read_once(&self, path: &AbsPath) -> Result<FileContent, HostError> {
         let answer = self.host.read_once(path);
-        self.note_read(Question::File(path.clone()), digest_file(path, &answer), path, &answer);
+        self.note_content(path, &answer);
         answer
     }
 
@@ -208,13 +230,13 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
         let Some((code, file)) = self.seen_code(path, &answer) else { return answer.map(|content| (content, None)) };
         let content = answer?;
         // What never changes need not be told apart.
-        let cut = if code.durability == Durability::High { None } else { firn_syntax::outline(content.bytes()) };
+        let cut = if code.durability == Durability::High { None } else { firn_syntax::outline(&content.shared()) };
         let Some(firn_syntax::Outline { start, rest, bound }) = cut else {
             self.sink.observe_code(code, file);
             return Ok((content, None));
         };
         let outline = Observation { question: Question::Outline(path.clone()), digest: digest_rest(&rest), durability: code.durability };
-        let guard = self.sink.observe_bindings(outline, code, file, bound);
+        let guard = self.sink.observe_bindings(outline, code, file, Bound { text: content.clone(), places: bound });
         Ok((content, guard.map(|guard| Bindings { start, guard })))
     }
 
@@ -246,30 +268,28 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
 
     fn read_dir(&self, path: &AbsPath) -> Result<Listing, HostError> {
         let answer = self.host.read_dir(path);
-        self.note_read(Question::Directory(path.clone()), digest_listing(path, &answer), path, &answer);
+        self.note_listing(path, &answer);
         answer
     }
 
     fn read_names(&self, path: &AbsPath) -> Result<(Listing, Option<u32>), HostError> {
         // What never changes need not be told apart.
-        if !self.is_noted(path) || self.durability(path, true) == Durability::High {
+        if !self.is_noted(path) || self.durability(path, || true) == Durability::High {
             return self.read_dir(path).map(|listing| (listing, None));
         }
         let answer = self.host.read_dir(path);
-        let (question, digest) = (Question::Directory(path.clone()), digest_listing(path, &answer));
-        let whole = Observation { question, digest, durability: self.durability(path, answer.is_ok()) };
-        match answer {
-            Ok(listing) => Ok((listing, self.sink.guard(whole))),
-            Err(error) => {
-                self.sink.observe(whole);
-                Err(error)
-            }
-        }
+        let Ok(listing) = &answer else {
+            self.note_listing(path, &answer);
+            return answer.map(|listing| (listing, None));
+        };
+        let (question, answered) = (Question::Directory(path.clone()), Answer::Promised(Promised::listing(listing)));
+        let guard = self.sink.guard(Seen { question, answer: answered, durability: Durability::Medium });
+        answer.map(|listing| (listing, guard))
     }
 
     fn read_link(&self, path: &AbsPath) -> Result<Arc<[u8]>, HostError> {
         let answer = self.host.read_link(path);
-        let durability = self.durability(path, answer.is_ok());
+        let durability = self.durability(path, || answer.is_ok());
         self.note(Question::Link(path.clone()), digest_link(path, &answer), durability);
         answer
     }
@@ -300,14 +320,14 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
 
     fn file_type(&self, path: &AbsPath) -> Result<Option<FileType>, HostError> {
         let answer = self.host.file_type(path);
-        let durability = self.durability(path, matches!(answer, Ok(Some(_))));
+        let durability = self.durability(path, || matches!(answer, Ok(Some(_))));
         self.note(Question::Type(path.clone()), digest_type(path, &answer), durability);
         answer
     }
 
     fn dir_entry(&self, dir: &AbsPath, name: &[u8]) -> Result<Option<Entry>, HostError> {
         let answer = self.host.dir_entry(dir, name);
-        let durability = self.durability(dir, answer.is_ok());
+        let durability = self.durability(dir, || answer.is_ok());
         self.note(Question::DirectoryEntry(dir.clone(), name.into()), digest_entry(dir, &answer), durability);
         answer
     }
@@ -316,8 +336,8 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
         let answer = self.host.resolve_symlinks(path, follow);
         self.follow(path, &answer);
         let digest = digest_path(PathKind::Resolve, path, &answer);
-        let plain = answer.as_ref().is_ok_and(|real| real == path && self.is_there(path));
-        self.note(Question::Resolve(path.clone(), follow), digest, self.durability(path, plain));
+        let is_plain = || answer.as_ref().is_ok_and(|real| real == path && self.is_there(path));
+        self.note(Question::Resolve(path.clone(), follow), digest, self.durability(path, is_plain));
         answer
     }
 
@@ -325,16 +345,16 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
         let answer = self.host.resolve_expr_path(path);
         self.follow(path, &answer);
         let digest = digest_path(PathKind::Import, path, &answer);
-        let plain = answer.as_ref().is_ok_and(|file| file.is_within(path) && self.is_plain(file));
-        self.note(Question::ExprPath(path.clone()), digest, self.durability(path, plain));
+        let is_plain = || answer.as_ref().is_ok_and(|file| file.is_within(path) && self.is_plain(file));
+        self.note(Question::ExprPath(path.clone()), digest, self.durability(path, is_plain));
         answer
     }
 
     fn path_exists(&self, path: &AbsPath, must_be_dir: bool) -> Result<bool, HostError> {
         let answer = self.host.path_exists(path, must_be_dir);
         let digest = digest_exists(path, &answer);
-        let plain = answer == Ok(true) && self.is_plain(path);
-        self.note(Question::Exists(path.clone(), must_be_dir), digest, self.durability(path, plain));
+        let is_plain = || answer == Ok(true) && self.is_plain(path);
+        self.note(Question::Exists(path.clone(), must_be_dir), digest, self.durability(path, is_plain));
         answer
     }
 

@@ -259,9 +259,27 @@ fn what_follows_from_a_file_that_was_read_is_left_out() {
     let count = |read: bool| {
         let sets = Sets::new();
         let ids: Vec<_> = seen.iter().map(|observation| sets.observe(observation, read)).collect();
-        sets.encode(sets.join(&ids, &[]), &roles("/s")).unwrap().fresh.len()
+        let nodes = sets.encode(sets.join(&ids, &[]), &roles("/s")).unwrap().nodes;
+        nodes.iter().map(|(_, bytes)| Node::decode(bytes, &roles("/s")).unwrap().1.len()).sum::<usize>()
     };
     assert_eq!((count(true), count(false)), (1, 3));
+}
+
+#[test]
+fn what_was_read_is_told_of_once() {
+    let sets = Sets::new();
+    let seen = |question| Observation::new(question, Digest([1; 32]), Durability::Medium);
+    let [one, other, kind] = [Question::File(path("/s/x")), Question::Directory(path("/s")), Question::Type(path("/s/x"))]
+        .map(|question| sets.observe(&seen(question), true));
+    let told = |set| sets.fresh_reads(set).into_iter().map(|seen| seen.question).collect::<Vec<_>>();
+    assert_eq!(told(sets.join(&[one, kind], &[])), [Question::File(path("/s/x"))]);
+    assert_eq!(told(sets.join(&[one, other], &[])), [Question::Directory(path("/s"))]);
+    assert_eq!(told(sets.join(&[one, other, kind], &[])), []);
+    // What is not kept needs nothing beside it.
+    let more = sets.observe(&seen(Question::File(path("/s/y"))), true);
+    let time = sets.observe(&Observation::new(Question::Time, Digest([0; 32]), Durability::Low), false);
+    assert_eq!(told(sets.join(&[more, time], &[])), []);
+    assert_eq!(told(sets.join(&[more], &[])), [Question::File(path("/s/y"))]);
 }
 
 /// Nodes, and nothing that vouches for anything.

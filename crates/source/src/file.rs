@@ -96,12 +96,12 @@ impl SourceFile {
     /// # Panics
     /// When the position space (4 GiB of source in one process) is used up.
     pub fn register(origin: Origin, text: Vec<u8>) -> &'static SourceFile {
-        SourceFile::add(origin, text, None)
+        SourceFile::add(origin, text.into(), None)
     }
 
     /// As [`SourceFile::register`], for a text that can be [let go](SourceFile::release): `reread` gets it back.
-    pub fn register_file(origin: Origin, text: Vec<u8>, reread: Reread) -> &'static SourceFile {
-        SourceFile::add(origin, text, Some(reread))
+    pub fn register_file(origin: Origin, text: impl Into<SourceText>, reread: Reread) -> &'static SourceFile {
+        SourceFile::add(origin, text.into(), Some(reread))
     }
 
     /// Registers a file with the very bytes of `twin`.
@@ -109,10 +109,10 @@ impl SourceFile {
         SourceFile::place(origin, Content::Of(twin), twin.len, Some(reread))
     }
 
-    fn add(origin: Origin, text: Vec<u8>, reread: Option<Reread>) -> &'static SourceFile {
+    fn add(origin: Origin, text: SourceText, reread: Option<Reread>) -> &'static SourceFile {
         let len = text.len();
         assert!(len < crate::uncertain::FIRST as usize, "more than 4 GiB of source text in one process");
-        let text = RwLock::new(Held::Text(Arc::new(text)));
+        let text = RwLock::new(Held::Text(text));
         let (may_go, is_sought) = Default::default();
         SourceFile::place(origin, Content::Own(Own { text, lines: OnceLock::new(), may_go, is_sought }), len as u32, reread)
     }

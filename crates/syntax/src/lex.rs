@@ -101,7 +101,19 @@ pub(crate) struct Lexed {
     pub error: Option<ParseError>,
 }
 
-struct Lexer<'a> {
+/// What is known of a text once its tokens are.
+pub(crate) struct Noted {
+    pub lexed: Lexed,
+    /// What stands between tokens, but for single blanks: white space and comments, piece by piece.
+    pub gaps: Vec<(u32, u32)>,
+    /// Whether there is a pipe operator.
+    pub is_piped: bool,
+    /// The token that opened what the last closing brace closes.
+    pub opened: Option<u32>,
+}
+
+/// `NOTES`: whether gaps are noted.
+struct Lexer<'a, const NOTES: bool> {
     /// Where errors are said to be; none where nobody asks.
     file: Option<&'static SourceFile>,
     text: &'a [u8],
@@ -113,10 +125,24 @@ struct Lexer<'a> {
     /// No path or URL starts before this offset: the run of path characters that ends there was looked at.
     plain_until: usize,
     pipes: bool,
+    is_piped: bool,
+    gaps: Vec<(u32, u32)>,
+    /// Tokens that opened what is not closed yet, and the one of what was closed last.
+    opens: Vec<u32>,
+    opened: Option<u32>,
 }
 
 pub(crate) fn lex(file: Option<&'static SourceFile>, text: &[u8], pipes: bool, tokens: Vec<Token>) -> Lexed {
-    let mut lexer = Lexer {
+    lex_all::<false>(file, text, pipes, tokens).lexed
+}
+
+/// As [`lex`], with pipe operators, of a text whose errors nobody asks for.
+pub(crate) fn lex_noting(text: &[u8], tokens: Vec<Token>) -> Noted {
+    lex_all::<true>(None, text, true, tokens)
+}
+
+fn lex_all<const NOTES: bool>(file: Option<&'static SourceFile>, text: &[u8], pipes: bool, tokens: Vec<Token>) -> Noted {
+    let mut lexer = Lexer::<NOTES> {
         file,
         text,
         at: 0,
@@ -125,27 +151,33 @@ pub(crate) fn lex(file: Option<&'static SourceFile>, text: &[u8], pipes: bool, t
         mode: Mode::Plain,
         plain_until: 0,
         pipes,
+        is_piped: false,
+        gaps: Vec::new(),
+        opens: Vec::new(),
+        opened: None,
     };
     lexer.tokens.clear();
     lexer.tokens.reserve(text.len() / 4 + 2);
-    loop {
+    let error = loop {
         let step = match lexer.mode {
             Mode::Plain => lexer.plain(),
             Mode::String => lexer.string(),
             Mode::Indented => lexer.indented(),
             Mode::Path | Mode::PathSlash => lexer.path_rest(),
-            Mode::Done => return Lexed { tokens: lexer.tokens, error: None },
+            Mode::Done => break None,
         };
         if let Err(error) = step {
             lexer.push(Kind::Failed, lexer.at, lexer.at);
-            return Lexed { tokens: lexer.tokens, error: Some(*error) };
+            break Some(*error);
         }
-    }
+    };
+    let Lexer { tokens, gaps, is_piped, opened, .. } = lexer;
+    Noted { lexed: Lexed { tokens, error }, gaps, is_piped, opened }
 }
 
 type Step = Result<(), Box<ParseError>>;
 
-impl Lexer<'_> {
+impl<const NOTES: bool> Lexer<'_, NOTES> {
     #[inline]
     fn peek(&self, offset: usize) -> u8 {
         // NIX: the buffer Nix scans ends in two NULs, and no rule below starts with one.
@@ -170,7 +202,18 @@ impl Lexer<'_> {
         self.at += len;
     }
 
+    /// What began at `start` and ends here is no token.
+    #[inline]
+    fn pass(&mut self, start: usize) {
+        if NOTES {
+            self.gaps.push((start as u32, self.at as u32));
+        }
+    }
+
     fn enter(&mut self, mode: Mode) {
+        if NOTES && mode == Mode::Plain {
+            self.opens.push(self.tokens.len() as u32 - 1);
+        }
         self.outer.push(self.mode);
         self.mode = mode;
     }
@@ -215,9 +258,13 @@ impl Lexer<'_> {
             let class = CLASS[byte as usize];
             if class & SPACE != 0 {
                 // Most white space is one byte, or the indentation of a line.
+                let start = self.at;
                 self.at += 1;
                 if self.text.get(self.at).is_some_and(|&next| is(next, SPACE)) {
                     self.at = self.end_of(self.at + 1, SPACE);
+                    self.pass(start);
+                } else if byte != b' ' {
+                    self.pass(start);
                 }
                 continue;
             }
@@ -377,6 +424,9 @@ impl Lexer<'_> {
             }
             b'}' => {
                 self.take(Kind::RBrace, 1);
+                if NOTES {
+                    self.opened = self.opens.pop();
+                }
                 self.leave();
                 return Ok(());
             }
@@ -389,8 +439,9 @@ impl Lexer<'_> {
             b'|' if next == b'>' => return self.pipe(Kind::PipeInto),
             b'<' => return self.less(next),
             b'#' => {
-                let rest = &self.text[self.at..];
+                let (start, rest) = (self.at, &self.text[self.at..]);
                 self.at += memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+                self.pass(start);
                 return Ok(());
             }
             b'/' | b'+' | b'-' | b'~' => {
@@ -412,8 +463,9 @@ impl Lexer<'_> {
     fn operator_or_path(&mut self, byte: u8, next: u8) {
         if byte == b'/' && next == b'*' {
             if let Some(end) = memmem::find(&self.text[self.at + 2..], b"*/") {
+                let start = self.at;
                 self.at += end + 4;
-                return;
+                return self.pass(start);
             }
             return self.take(Kind::Slash, 1);
         }
@@ -489,6 +541,7 @@ impl Lexer<'_> {
                            add '--extra-experimental-features pipe-operators' to enable it";
             return self.fail(self.at, message);
         }
+        self.is_piped = true;
         self.take(kind, 2);
         Ok(())
     }

@@ -20,8 +20,8 @@ mod token;
 
 pub use ast::{Ast, Expr, ExprId};
 pub use error::ParseError;
-pub use essence::essence;
-pub use outline::{Outline, outline, outline_of_sound};
+pub use essence::{Gaps, essence, gaps_of_next};
+pub use outline::{Bound, Outline, outline, outline_of_sound};
 pub use parse::{Features, Home, Lint, MAX_NESTING, NoBindings, parse, parse_bindings};
 pub use path::path_literal;
 pub use print::{print, print_expr};

@@ -85,8 +85,9 @@ impl Typed {
             show_cycle(invocation, session);
         }
         let closed = session.store.close().map_err(crate::stores::failed);
+        let told = invocation.output.flush();
         session.remember();
-        printed.and(closed)?;
+        printed.and(closed).and(told)?;
         statistics::print(session, &*invocation.host, &invocation.log)
     }
 
@@ -108,10 +109,12 @@ impl Typed {
         };
         let (value, pos) = self.named.value(subject)?;
         let text = self.print(session, value, pos)?;
+        // Nobody waits for the answer to be kept.
+        let told = invocation.output.write(&text).and_then(|()| invocation.output.flush());
         if let Some(memory) = &session.memory {
             memory.keep(pending, texts(std::slice::from_ref(&text)), Vec::new());
         }
-        invocation.output.write(&text)
+        told
     }
 
     /// How the answer is printed, in words.

@@ -88,8 +88,9 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let done = command.all();
     // NIX: what was instantiated before a failure is in the store.
     let closed = session.store.close().map_err(failed);
+    let told = command.invocation.output.flush();
     session.remember();
-    done.and(closed)?;
+    done.and(closed).and(told)?;
     statistics::print(&session, &*command.invocation.host, &command.invocation.log)
 }
 
@@ -256,11 +257,12 @@ impl Command<'_> {
         };
         labels::take(label);
         let parts = self.selected(path, value)?;
-        if let Some(memory) = &session.memory {
-            let needs = if self.typed.action == Action::Instantiate { parts.iter().step_by(2).cloned().collect() } else { vec![] };
-            memory.keep(pending, texts(&parts), needs);
-        }
-        Ok(())
+        let Some(memory) = &session.memory else { return Ok(()) };
+        // Nobody waits for the answer to be kept.
+        let told = if self.flags.asks_once { self.invocation.output.flush() } else { Ok(()) };
+        let needs = if self.typed.action == Action::Instantiate { parts.iter().step_by(2).cloned().collect() } else { vec![] };
+        memory.keep(pending, texts(&parts), needs);
+        told
     }
 
     /// Lets other threads find the derivations of the attributes after the first.

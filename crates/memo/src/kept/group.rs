@@ -3,18 +3,19 @@
 use super::roles::Roles;
 use super::sets::ObservationId;
 use firn_host::{Digest, Question};
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
 /// Places that have a name, and the digest of what they have; ascending.
 pub(super) type Given = Vec<(ObservationId, Digest)>;
 
-/// The digest of what a run sees: it tells answers of this run apart.
+/// The digest of what a run sees: it tells answers of this run apart, and is never kept.
+// PERF: a name has one answer among the same places; proving that took a third of looking it up.
 pub(super) fn digest_here(given: &[(ObservationId, Digest)]) -> Digest {
-    let mut hasher = blake3::Hasher::new();
-    for (place, digest) in given {
-        hasher.update(&place.number().to_le_bytes()).update(&digest.0);
-    }
-    Digest(*hasher.finalize().as_bytes())
+    let mut digest = Digest([0; 32]);
+    digest.0[..8].copy_from_slice(&FxBuildHasher.hash_one(given).to_le_bytes());
+    digest
 }
 
 /// The digest of what places have, wherever they lie. The group says which places there are; these are the ones that have the name.

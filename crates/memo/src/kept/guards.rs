@@ -1,10 +1,10 @@
 //! Guards of sets whose names come from outside: a guard is the set of the whole listings, and files of bindings, that a set was made of.
 //! Whoever looks up a name observes what they have under it, whoever goes through all names observes the whole of them (spec L2.5).
 
-use super::labels::{gathers, note, note_one, round, sets, take};
+use super::labels::{self, gathers, note, note_one, round, sets, take};
 use super::members::Members;
 use super::sets::{ObservationId, SetId};
-use firn_host::{Bound, FileType, Observation};
+use firn_host::{Bound, FileType, Observation, Seen};
 use firn_source::Symbol;
 use firn_value::{Guard, Guards, hear_of_guards};
 use std::cell::{Cell, OnceCell};
@@ -17,15 +17,19 @@ fn with<T>(work: impl FnOnce(&mut Members) -> T) -> T {
 }
 
 /// The guard of a listing; nothing of it counts as seen.
-pub fn listing(whole: &Observation) -> Guard {
+pub fn listing(whole: &Seen) -> Guard {
     hear_of_guards(&Heard);
-    Guard(sets().only(sets().observe(whole, true)).label())
+    let place = sets().see(whole, true);
+    let set = sets().only(place);
+    with(|members| members.add_listing(set, place));
+    Guard(set.label())
 }
 
 /// The guard of the large set of a file, of which the rest is observed; its bindings do not count as seen.
-pub fn bindings(outline: &Observation, code: &Observation, file: &Observation, bound: Vec<Bound>) -> Guard {
+pub fn bindings(outline: &Observation, code: &Seen, file: &Seen, bound: Bound) -> Guard {
     hear_of_guards(&Heard);
-    let [rest, whole, text] = [outline, code, file].map(|seen| sets().observe(seen, true));
+    let rest = sets().observe(outline, true);
+    let [whole, text] = [code, file].map(|seen| sets().see(seen, true));
     sets().pair(rest, text);
     sets().pair(whole, text);
     note_one(rest);
@@ -40,41 +44,34 @@ pub fn see_all(guard: Guard) {
 
 /// The names that the listing of a guard has.
 pub fn entries(guard: Guard, names: impl Iterator<Item = (Symbol, Option<FileType>)>) {
-    if let [place] = sets().ids(SetId::of_label(guard.0))[..] {
-        with(|members| members.add_entries(place, names));
-    }
+    with(|members| members.add_entries(SetId::of_label(guard.0), names));
 }
 
 /// Looked-up names that each thread remembers.
 const LOOKED_UP: usize = 1 << 14;
 
-/// A name that was looked up behind a guard in a round, and its observation.
-type LookedUp = (u32, u32, u32, Option<ObservationId>);
+/// A name that was looked up behind a guard in a round, and the number of its observation; 0 if none was.
+type LookedUp = [u32; 4];
 
 thread_local! {
-    static SEEN: OnceCell<&'static [Cell<LookedUp>; LOOKED_UP]> = const { OnceCell::new() };
+    static SEEN: OnceCell<&'static [Cell<LookedUp>]> = const { OnceCell::new() };
 }
 
 struct Heard;
 
 /// What is observed by looking a name up, and whether it was observed in this round already.
 fn look_up(guard: Guard, name: Symbol) -> (ObservationId, bool) {
-    let seen = SEEN.with(|seen| *seen.get_or_init(table));
+    let seen = SEEN.with(|seen| *seen.get_or_init(|| labels::table(LOOKED_UP)));
     let key = (u64::from(guard.0) << 32 | u64::from(name.id())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let place = &seen[(key >> 40) as usize & (LOOKED_UP - 1)];
     let round = round();
-    let (for_guard, for_name, in_round, id) = place.get();
+    let [for_guard, for_name, in_round, id] = place.get();
     let (id, again) = match id {
-        Some(id) if (for_guard, for_name) == (guard.0, name.id()) => (id, in_round == round),
+        1.. if (for_guard, for_name) == (guard.0, name.id()) => (ObservationId::of_number(id), in_round == round),
         _ => (with(|members| members.observe(SetId::of_label(guard.0), name, sets())), false),
     };
-    place.set((guard.0, name.id(), round, Some(id)));
+    place.set([guard.0, name.id(), round, id.number()]);
     (id, again)
-}
-
-#[cold]
-fn table() -> &'static [Cell<LookedUp>; LOOKED_UP] {
-    Box::leak(Box::new([const { Cell::new((0, 0, 0, None)) }; LOOKED_UP]))
 }
 
 impl Guards for Heard {

@@ -6,7 +6,7 @@
 //! A process that answers one question needs to tell nothing apart: it [gathers](gather) what is observed, and values carry nothing.
 
 use super::sets::{ObservationId, SetId, Sets};
-use firn_host::{AbsPath, Observation};
+use firn_host::{AbsPath, Observation, Seen};
 use firn_value::{Label, Production, Stamp};
 use std::cell::{Cell, OnceCell};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
@@ -126,11 +126,17 @@ pub fn ground(label: Label) {
 const JOINS: usize = 1 << 15;
 
 /// A production's label, one that it took, and what it became.
-type Joined = Cell<(Label, Label, Label)>;
+type Joined = Cell<[Label; 3]>;
 
 thread_local! {
     // PERF: what a thread has from its beginning is cleared for each, whether it takes labels or not: 750 KB with the names of `guards.rs`.
-    static JOINED: OnceCell<&'static [Joined; JOINS]> = const { OnceCell::new() };
+    static JOINED: OnceCell<&'static [Joined]> = const { OnceCell::new() };
+}
+
+/// A table of so many rows of zeros, for the life of the process.
+// PERF: memory that is zero comes from the system when it is first touched.
+pub(super) fn table<const N: usize>(rows: usize) -> &'static [Cell<[u32; N]>] {
+    Cell::from_mut(Box::leak(vec![[0; N]; rows].into_boxed_slice())).as_slice_of_cells()
 }
 
 /// The running production takes a value with this label.
@@ -139,9 +145,9 @@ pub fn take(label: Label) {
     let own = Production::current().label();
     if label != 0 && label != own {
         let key = (u64::from(own) << 32 | u64::from(label)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let joined = JOINED.with(|joined| *joined.get_or_init(|| Box::leak(Box::new([const { Cell::new((0, 0, 0)) }; JOINS]))));
+        let joined = JOINED.with(|joined| *joined.get_or_init(|| table(JOINS)));
         let known = &joined[(key >> 40) as usize & (JOINS - 1)];
-        let (a, b, both) = known.get();
+        let [a, b, both] = known.get();
         if (a, b) != (own, label) {
             take_anew(own, label, known);
         } else if both != own {
@@ -158,7 +164,7 @@ fn take_anew(own: Label, label: Label, known: &Joined) {
         _ => sets().union(SetId::of_label(own), SetId::of_label(label)).label(),
     };
     // PERF: what was taken before there was a ground may be in it now; it is no less true.
-    known.set((own, label, both));
+    known.set([own, label, both]);
     Production::set_label(both);
 }
 
@@ -195,10 +201,15 @@ pub fn observe(observation: &Observation, read: bool) {
     note_one(id);
 }
 
+/// The running production reads a file, or lists a directory.
+pub fn observe_read(seen: &Seen) {
+    note_one(sets().see(seen, true));
+}
+
 /// The running production reads a file as code; the bytes of the file wait for [`see_text`].
-pub fn observe_code(code: &Observation, file: &Observation) {
-    let id = sets().observe(code, true);
-    sets().pair(id, sets().observe(file, true));
+pub fn observe_code(code: &Seen, file: &Seen) {
+    let id = sets().see(code, true);
+    sets().pair(id, sets().see(file, true));
     note_one(id);
 }
 

@@ -4,10 +4,11 @@
 //! Looking a name up observes what *all* places have under it that the set was made of, one observation for all of them
 //! (`Question::Member`): seven hundred listings that lack a name are seven hundred reasons why an answer is what it is.
 
+use super::digests;
 use super::sets::{ObservationId, SetId, Sets};
-use firn_host::{Bound, Digest, FileType, digest_binding, digest_entry_type};
+use firn_host::{Bound, Digest, FileContent, FileType, digest_binding, digest_entry_type};
 use firn_source::Symbol;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a place has under a name.
 #[derive(Clone, Copy, Debug)]
@@ -31,32 +32,47 @@ pub struct Members {
     /// By name: the number of the last one.
     last: Vec<u32>,
     members: Vec<Member>,
-    /// The tokens of bindings.
-    bindings: Vec<Vec<u8>>,
+    /// Bindings, each with the number of its text.
+    bindings: Vec<(u32, firn_syntax::Bound)>,
+    /// The texts of bindings.
+    texts: Vec<FileContent>,
+    /// By guard of one listing: which it is.
+    listings: FxHashMap<SetId, ObservationId>,
+    /// Groups that names were looked up in.
+    groups: FxHashSet<SetId>,
     /// By group and name: what is observed by looking it up.
     // PERF: telling what places have under a name takes hashing it.
     observed: FxHashMap<(SetId, Symbol), ObservationId>,
 }
 
 impl Members {
-    /// The whole of a listing has these names.
-    pub fn add_entries(&mut self, place: ObservationId, names: impl Iterator<Item = (Symbol, Option<FileType>)>) {
-        names.for_each(|(name, file_type)| self.add(place, name, Given::Entry(file_type)));
+    /// This set is of the one listing.
+    pub fn add_listing(&mut self, set: SetId, place: ObservationId) {
+        self.listings.insert(set, place);
+    }
+
+    /// The one listing of a set has these names.
+    pub fn add_entries(&mut self, set: SetId, names: impl Iterator<Item = (Symbol, Option<FileType>)>) {
+        if let Some(place) = self.listings.remove(&set) {
+            names.for_each(|(name, file_type)| self.add(place, name, Given::Entry(file_type)));
+        }
     }
 
     /// The code of a file binds these names.
-    pub fn add_bindings(&mut self, place: ObservationId, bound: Vec<Bound>) {
-        for (name, code) in bound {
-            let number = self.bindings.len() as u32;
-            self.bindings.push(code);
-            self.add(place, Symbol::intern(&name), Given::Binding(number));
+    pub fn add_bindings(&mut self, place: ObservationId, Bound { text, places }: Bound) {
+        let number = self.texts.len() as u32;
+        self.members.reserve(places.len());
+        for bound in places {
+            self.bindings.push((number, bound));
+            self.add(place, Symbol::intern(bound.name(text.bytes())), Given::Binding(self.bindings.len() as u32 - 1));
         }
+        self.texts.push(text);
     }
 
     fn add(&mut self, place: ObservationId, name: Symbol, given: Given) {
         let at = name.id() as usize;
         if self.last.len() <= at {
-            self.last.resize(at + 1, 0);
+            self.last.resize((at + 1).next_power_of_two(), 0);
         }
         self.members.push(Member { place, given, before: self.last[at] });
         self.last[at] = self.members.len() as u32;
@@ -66,6 +82,9 @@ impl Members {
     pub fn observe(&mut self, group: SetId, name: Symbol, sets: &Sets) -> ObservationId {
         if let Some(&known) = self.observed.get(&(group, name)) {
             return known;
+        }
+        if self.groups.insert(group) {
+            digests::encode_ahead(group);
         }
         let id = self.observe_anew(group, name, sets);
         self.observed.insert((group, name), id);
@@ -90,7 +109,10 @@ impl Members {
     fn digest(&self, given: Given) -> Digest {
         match given {
             Given::Entry(file_type) => digest_entry_type(file_type),
-            Given::Binding(number) => digest_binding(&self.bindings[number as usize]),
+            Given::Binding(number) => {
+                let (text, bound) = self.bindings[number as usize];
+                digest_binding(&bound.code(self.texts[text as usize].bytes()))
+            }
         }
     }
 }

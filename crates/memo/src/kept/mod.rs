@@ -4,6 +4,7 @@
 //! here touches a disk: whoever has one keeps what these files write (`crates/cache`).
 
 pub mod cbor;
+pub mod digests;
 pub mod document;
 mod edits;
 mod flat;

@@ -2,14 +2,15 @@
 //! overlap share most of their trees, in memory and as nodes of bytes on disk. Shared by all threads.
 
 mod groups;
+mod reads;
 mod trees;
 
+use super::digests;
 use super::group::Given;
 use super::observation::Node;
 use super::roles::Roles;
-use firn_host::{AbsPath, Digest, Durability, Group, Observation, Question};
+use firn_host::{AbsPath, Answer, Digest, Durability, Group, Observation, Question, Seen};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use trees::{LEAF, MOST, Trees};
 
@@ -45,23 +46,29 @@ impl ObservationId {
     pub(super) fn number(self) -> u32 {
         self.0
     }
+
+    pub(super) fn of_number(number: u32) -> ObservationId {
+        ObservationId(number)
+    }
 }
 
 /// Observations that are written as one node.
 const TOGETHER: u32 = u64::BITS;
 
 struct Known {
-    observation: Observation,
+    seen: Seen,
     /// Whether the answer may outlive the run.
     storable: bool,
     /// A file whose content was read, or a directory that was listed.
     read: bool,
+    /// Another answer to the same question, which came before.
+    before: Option<ObservationId>,
 }
 
 impl Known {
-    fn new(observation: Observation, read: bool) -> Known {
-        let storable = is_storable(&observation);
-        Known { observation, storable, read }
+    fn new(seen: Seen, read: bool, before: Option<ObservationId>) -> Known {
+        let storable = may_outlive(&seen.question, seen.durability, || seen.answer.digest());
+        Known { seen, storable, read, before }
     }
 }
 
@@ -74,7 +81,8 @@ struct Written {
 
 struct Tables {
     observations: Vec<Known>,
-    by_question: FxHashMap<Question, Vec<ObservationId>>,
+    /// The last one of each question.
+    by_question: FxHashMap<Question, ObservationId>,
     /// Of the code of a file, the bytes that it was read from.
     texts: FxHashMap<ObservationId, ObservationId>,
     /// Of members of groups, which places have the name.
@@ -86,18 +94,15 @@ struct Tables {
     written_together: FxHashMap<(u32, u64), Result<Written, ObservationId>>,
     /// Of groups that were written as bytes; or what in them must not be stored.
     written_groups: FxHashMap<SetId, Result<Digest, ObservationId>>,
+    /// Groups that are not written yet, as bytes.
+    groups_ahead: FxHashMap<SetId, (Digest, Vec<u8>)>,
     written_for: Roles,
+    /// What was told of as read ([`Sets::fresh_reads`]).
+    told: SetId,
 }
 
 /// The sets of a process.
 pub struct Sets(Mutex<Tables>);
-
-/// What was not written before.
-#[derive(Default)]
-struct New {
-    nodes: Nodes,
-    observations: Vec<Observation>,
-}
 
 /// Nodes as bytes, by digest; those below before those above.
 pub type Nodes = Vec<(Digest, Vec<u8>)>;
@@ -111,8 +116,6 @@ pub struct Encoded {
     pub durability: Durability,
     /// Nodes that were not encoded before, those below before those above.
     pub nodes: Nodes,
-    /// What is observed in those.
-    pub fresh: Vec<Observation>,
 }
 
 /// Why a result cannot be stored with its observations.
@@ -140,14 +143,16 @@ impl Sets {
             written: FxHashMap::default(),
             written_together: FxHashMap::default(),
             written_groups: FxHashMap::default(),
+            groups_ahead: FxHashMap::default(),
             written_for: Roles::new(),
+            told: SetId::EMPTY,
         };
         // No such setting is ever stored.
         for name in ["more observations than can be told apart", "something that was printed"] {
             let question = Question::Setting(name.as_bytes().into());
             let seen = Observation::new(question.clone(), Observation::digest_bytes(None), Durability::Low);
-            tables.by_question.insert(question, vec![ObservationId(tables.observations.len() as u32)]);
-            tables.observations.push(Known::new(seen, false));
+            tables.by_question.insert(question, ObservationId(tables.observations.len() as u32));
+            tables.observations.push(Known::new(seen.into(), false, None));
         }
         Sets(Mutex::new(tables))
     }
@@ -158,37 +163,46 @@ impl Sets {
 
     /// The number of an observation. `read` says that it is the content of a file, or a listing, that there was.
     pub fn observe(&self, observation: &Observation, read: bool) -> ObservationId {
+        self.see(&observation.clone().into(), read)
+    }
+
+    /// As [`Sets::observe`], of what may have no digest yet: one is made ahead of need.
+    pub fn see(&self, seen: &Seen, read: bool) -> ObservationId {
         let mut tables = self.tables();
-        let Tables { by_question, observations, .. } = &mut *tables;
-        let known = by_question.entry(observation.question.clone()).or_default();
-        if let Some(&id) = known.iter().find(|id| observations[id.0 as usize].observation.digest == observation.digest) {
+        let before = tables.by_question.get(&seen.question).copied();
+        let known = tables.answers(before).find(|id| tables.observations[id.0 as usize].seen.answer.digest() == seen.answer.digest());
+        if let Some(id) = known {
             return id;
         }
-        if observations.len() >= MOST as usize {
+        if tables.observations.len() >= MOST as usize {
             return ObservationId::BEYOND;
         }
-        let id = ObservationId(observations.len() as u32);
-        known.push(id);
-        observations.push(Known::new(observation.clone(), read));
-        if let [_, _, ..] = known[..] {
+        let id = ObservationId(tables.observations.len() as u32);
+        tables.by_question.insert(seen.question.clone(), id);
+        tables.observations.push(Known::new(seen.clone(), read, before));
+        if before.is_some() {
             // The answer changed while evaluation ran: nothing that rests on either is kept.
-            for id in known.clone() {
+            for id in tables.answers(Some(id)).collect::<Vec<_>>() {
                 tables.observations[id.0 as usize].storable = false;
             }
             tables.forget_written();
+        }
+        drop(tables);
+        if let Answer::Promised(promised) = &seen.answer {
+            digests::make_ahead(promised);
         }
         id
     }
 
     /// What a number stands for.
     pub fn observation(&self, id: ObservationId) -> Observation {
-        self.tables().observations[id.0 as usize].observation.clone()
+        self.tables().observations[id.0 as usize].seen.observation()
     }
 
     /// Those of these whose question is so.
     pub fn filter(&self, ids: &[ObservationId], mut is_so: impl FnMut(&Question) -> bool) -> Vec<ObservationId> {
         let tables = self.tables();
-        ids.iter().copied().filter(|id| is_so(&tables.observations[id.0 as usize].observation.question)).collect()
+        ids.iter().copied().filter(|id| is_so(&tables.observations[id.0 as usize].seen.question)).collect()
     }
 
     /// The set of one observation.
@@ -239,7 +253,7 @@ impl Sets {
     /// Everything in a set, each once, in the order of first observation.
     pub fn members(&self, set: SetId) -> Vec<Observation> {
         let tables = self.tables();
-        tables.trees.ids(set).iter().map(|id| tables.observations[id.0 as usize].observation.clone()).collect()
+        tables.trees.ids(set).iter().map(|id| tables.observations[id.0 as usize].seen.observation()).collect()
     }
 
     /// As [`Sets::members`], less what follows from the rest, as it would be kept.
@@ -247,19 +261,19 @@ impl Sets {
         let tables = self.tables();
         let known: Vec<&Known> = tables.trees.ids(set).iter().map(|id| &tables.observations[id.0 as usize]).collect();
         let essentials = without_consequences(&known);
-        let kept = |(id, seen): (ObservationId, &Observation)| match seen.question {
-            Question::Member(Group::Made(group), _) => tables.kept_member(id, seen, tables.group(SetId(group), roles).0, roles),
-            _ => seen.clone(),
+        let kept = |(id, seen): (ObservationId, Observation)| match seen.question {
+            Question::Member(Group::Made(group), _) => tables.kept_member(id, &seen, tables.encode_group(SetId(group), roles).0, roles),
+            _ => seen,
         };
         let ids = tables.trees.ids(set);
-        essentials.into_iter().map(|at| kept((ids[at], &known[at].observation))).collect()
+        essentials.into_iter().map(|at| kept((ids[at], known[at].seen.observation()))).collect()
     }
 
     /// The bytes of these files, as they were when they were read.
     pub fn texts_of<'p>(&self, paths: impl IntoIterator<Item = &'p AbsPath>) -> SetId {
         let tables = self.tables();
         // More than one for a path: it changed while evaluation ran, and nothing that rests on either is kept.
-        let of = |path: &AbsPath| tables.by_question.get(&Question::File(path.clone())).cloned().unwrap_or_default();
+        let of = |path: &AbsPath| tables.answers(tables.by_question.get(&Question::File(path.clone())).copied());
         let ids: Vec<ObservationId> = paths.into_iter().flat_map(of).collect();
         drop(tables);
         self.join(&ids, &[])
@@ -288,18 +302,20 @@ impl Sets {
         self.len() == 1
     }
 
+    /// What is encoded next is to be for these roles.
+    pub fn write_for(&self, roles: &Roles) {
+        self.tables().write_for(roles);
+    }
+
     /// The set as nodes of bytes. Fails where something in it must not be stored.
     pub fn encode(&self, set: SetId, roles: &Roles) -> Result<Encoded, NotStorable> {
         let mut tables = self.tables();
-        if tables.written_for != *roles {
-            tables.forget_written();
-            tables.written_for = roles.clone();
-        }
-        let mut new = New::default();
+        tables.write_for(roles);
+        let mut new = Nodes::new();
         let written = match set {
             SetId::EMPTY => {
                 let bytes = Node::default().encode(roles);
-                new.nodes.push((Node::digest(&bytes), bytes.clone()));
+                new.push((Node::digest(&bytes), bytes.clone()));
                 Ok(Written { digest: Node::digest(&bytes), durability: Durability::High })
             }
             set => {
@@ -308,21 +324,34 @@ impl Sets {
             }
         };
         match written {
-            Ok(Written { digest, durability }) => Ok(Encoded { root: digest, durability, nodes: new.nodes, fresh: new.observations }),
-            Err(id) => Err(NotStorable::Question(tables.observations[id.0 as usize].observation.question.clone())),
+            Ok(Written { digest, durability }) => Ok(Encoded { root: digest, durability, nodes: new }),
+            Err(id) => Err(NotStorable::Question(tables.observations[id.0 as usize].seen.question.clone())),
         }
     }
 }
 
 impl Tables {
+    /// An answer, and those before it to the same question.
+    fn answers(&self, last: Option<ObservationId>) -> impl Iterator<Item = ObservationId> {
+        std::iter::successors(last, |id| self.observations[id.0 as usize].before)
+    }
+
+    fn write_for(&mut self, roles: &Roles) {
+        if self.written_for != *roles {
+            self.forget_written();
+            self.written_for = roles.clone();
+        }
+    }
+
     fn forget_written(&mut self) {
         self.written.clear();
         self.written_together.clear();
         self.written_groups.clear();
+        self.groups_ahead.clear();
     }
 
     /// Writes the node at place `from` of its level.
-    fn write(&mut self, level: usize, node: u32, from: u32, new: &mut New) -> Result<Written, ObservationId> {
+    fn write(&mut self, level: usize, node: u32, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
         // The same node means other observations elsewhere in the tree: its place is part of its name.
         let key = (level, from, node);
         if let Some(&written) = self.written.get(&key) {
@@ -333,7 +362,7 @@ impl Tables {
         written
     }
 
-    fn write_below(&mut self, level: usize, node: u32, from: u32, new: &mut New) -> Result<Written, ObservationId> {
+    fn write_below(&mut self, level: usize, node: u32, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
         let branches = self.trees.node(level, node);
         let mut below = Vec::new();
         match level.checked_sub(1) {
@@ -356,12 +385,12 @@ impl Tables {
         }
         let bytes = Node { children, ..Node::default() }.encode(&self.written_for);
         let digest = Node::digest(&bytes);
-        new.nodes.push((digest, bytes));
+        new.push((digest, bytes));
         Ok(Written { digest, durability })
     }
 
     /// Writes the observations of a word of bits as one node.
-    fn write_together(&mut self, word: u64, from: u32, new: &mut New) -> Result<Written, ObservationId> {
+    fn write_together(&mut self, word: u64, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
         if let Some(&written) = self.written_together.get(&(from, word)) {
             return written;
         }
@@ -370,16 +399,16 @@ impl Tables {
         written
     }
 
-    fn write_own(&mut self, word: u64, from: u32, new: &mut New) -> Result<Written, ObservationId> {
+    fn write_own(&mut self, word: u64, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
         let ids: Vec<u32> = (0..TOGETHER).filter(|i| word >> i & 1 != 0).map(|i| from * TOGETHER + i).collect();
         let known: Vec<&Known> = ids.iter().map(|&id| &self.observations[id as usize]).collect();
         if let Some(bad) = known.iter().position(|known| !known.storable) {
             return Err(ObservationId(ids[bad]));
         }
-        let durability = known.iter().map(|known| known.observation.durability).min().unwrap_or(Durability::High);
+        let durability = known.iter().map(|known| known.seen.durability).min().unwrap_or(Durability::High);
         let mut own = Vec::new();
         for at in without_consequences(&known) {
-            own.push((ObservationId(ids[at]), known[at].observation.clone()));
+            own.push((ObservationId(ids[at]), known[at].seen.observation()));
         }
         let mut kept = Vec::with_capacity(own.len());
         for (id, seen) in own {
@@ -392,22 +421,20 @@ impl Tables {
             });
         }
         let ids: Vec<ObservationId> = ids.into_iter().map(ObservationId).collect();
-        let (own, texts) = (kept, self.texts_under(&ids));
-        new.observations.extend(own.iter().cloned());
+        let (own, texts) = (kept, self.texts_under(&ids).map(|(path, text)| (path, text.digest())).collect());
         let bytes = Node { own, texts, ..Node::default() }.encode(&self.written_for);
         let digest = Node::digest(&bytes);
-        new.nodes.push((digest, bytes));
+        new.push((digest, bytes));
         Ok(Written { digest, durability })
     }
 
     /// The bytes that code among these was read from.
-    fn texts_under(&self, ids: &[ObservationId]) -> BTreeMap<AbsPath, Digest> {
-        let text_of = |id: &ObservationId| {
-            let (code, text) = (&self.observations[id.0 as usize].observation, self.texts.get(id)?);
+    fn texts_under(&self, ids: &[ObservationId]) -> impl Iterator<Item = (AbsPath, Answer)> {
+        ids.iter().filter_map(|id| {
+            let (code, text) = (&self.observations[id.0 as usize].seen, self.texts.get(id)?);
             let Question::Code(path) = &code.question else { return None };
-            Some((path.clone(), self.observations[text.0 as usize].observation.digest))
-        };
-        ids.iter().filter_map(text_of).collect()
+            Some((path.clone(), self.observations[text.0 as usize].seen.answer.clone()))
+        })
     }
 }
 
@@ -415,7 +442,7 @@ impl Tables {
 fn without_consequences(known: &[&Known]) -> Vec<usize> {
     let (mut files, mut directories) = (FxHashSet::default(), FxHashSet::default());
     for known in known.iter().filter(|known| known.read) {
-        let path = match &known.observation.question {
+        let path = match &known.seen.question {
             Question::File(path) | Question::Code(path) | Question::Outline(path) => {
                 files.insert(path.clone());
                 path
@@ -429,22 +456,25 @@ fn without_consequences(known: &[&Known]) -> Vec<usize> {
         let above = std::iter::successors(path.parent(), AbsPath::parent);
         above.take_while(|dir| directories.insert(dir.clone())).for_each(drop);
     }
-    let follows = |seen: &Observation| seen.follows_from(|path| files.contains(path), |path| directories.contains(path));
-    (0..known.len()).filter(|&at| !follows(&known[at].observation)).collect()
+    let follows = |seen: &Seen| seen.follows_from(|path| files.contains(path), |path| directories.contains(path));
+    (0..known.len()).filter(|&at| !follows(&known[at].seen)).collect()
 }
 
 /// Whether an answer may outlive the run: time and network never do (spec L2.6), and what nobody could ask again is
 /// never believed.
 pub fn is_storable(observation: &Observation) -> bool {
-    match &observation.question {
+    may_outlive(&observation.question, observation.durability, || observation.digest)
+}
+
+fn may_outlive(question: &Question, durability: Durability, digest: impl FnOnce() -> Digest) -> bool {
+    match question {
         Question::Time | Question::Output(..) | Question::System | Question::Setting(_) => false,
         // A locked tree is what its reference says; a fetch that failed may succeed tomorrow, and a directory that no
         // longer has the hash it was locked with is an error.
         Question::Tree(reference) => {
-            !reference.starts_with(b"path:")
-                && observation.durability == Durability::High && observation.digest != Observation::digest_bytes(None)
+            !reference.starts_with(b"path:") && durability == Durability::High && digest() != Observation::digest_bytes(None)
         }
-        Question::SearchPath(..) => observation.durability != Durability::Low,
+        Question::SearchPath(..) => durability != Durability::Low,
         _ => true,
     }
 }

@@ -99,7 +99,7 @@ impl Trees {
     }
 
     pub(super) fn only(&mut self, id: ObservationId) -> SetId {
-        self.of(&[id])
+        self.with(SetId::EMPTY, id)
     }
 
     /// The set of these, level by level from the leaves up.

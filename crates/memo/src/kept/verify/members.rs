@@ -3,17 +3,31 @@
 use super::{Opened, Verifier, cheapest_first};
 use crate::kept::group::digest_kept;
 use crate::kept::observation::Node;
-use firn_host::{Digest, Observation, Question, digest_binding, digest_entry_type};
+use firn_host::{Digest, FileContent, FileType, Observation, Question, digest_binding, digest_entry_type};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// The places of a group.
 pub(super) type Places = Arc<[Observation]>;
 
-/// By name: which places have it, and the digest of what they have.
+/// By name: which places have it, and what they have.
 pub(super) struct Names {
     places: Vec<Question>,
-    given: FxHashMap<Vec<u8>, Vec<(u32, Digest)>>,
+    given: FxHashMap<Vec<u8>, Vec<(u32, Given)>>,
+}
+
+enum Given {
+    Entry(Option<FileType>),
+    Binding(FileContent, firn_syntax::Bound),
+}
+
+impl Given {
+    fn digest(&self) -> Digest {
+        match self {
+            Given::Entry(file_type) => digest_entry_type(*file_type),
+            Given::Binding(text, bound) => digest_binding(&bound.code(text.bytes())),
+        }
+    }
 }
 
 impl Verifier<'_> {
@@ -64,24 +78,25 @@ impl Verifier<'_> {
             }
         }?;
         let given = names.given.get(name).map_or(&[][..], Vec::as_slice);
-        let placed = given.iter().map(|(place, digest)| (&names.places[*place as usize], *digest));
+        let placed = given.iter().map(|(place, given)| (&names.places[*place as usize], given.digest()));
         Some(digest_kept(placed, self.roles))
     }
 
     fn names(&self, group: Digest) -> Option<Names> {
         let places: Vec<Question> = self.places(group)?.iter().map(|seen| seen.question.clone()).collect();
-        let mut given: FxHashMap<Vec<u8>, Vec<(u32, Digest)>> = FxHashMap::default();
+        let mut given: FxHashMap<Vec<u8>, Vec<(u32, Given)>> = FxHashMap::default();
         for (number, place) in (0..).zip(&places) {
             match place {
                 Question::Directory(path) => {
                     for (name, file_type) in self.host.read_dir(path).ok()?.entries() {
-                        given.entry(name.to_vec()).or_default().push((number, digest_entry_type(*file_type)));
+                        given.entry(name.to_vec()).or_default().push((number, Given::Entry(*file_type)));
                     }
                 }
                 Question::Code(path) => {
                     let content = self.host.read_file(path).ok()?;
-                    for (name, code) in firn_syntax::outline_of_sound(content.bytes())?.bound {
-                        given.entry(name).or_default().push((number, digest_binding(&code)));
+                    for bound in firn_syntax::outline_of_sound(&content.shared())?.bound {
+                        let name = bound.name(content.bytes()).to_vec();
+                        given.entry(name).or_default().push((number, Given::Binding(content.clone(), bound)));
                     }
                 }
                 _ => return None,
