@@ -6,7 +6,6 @@
 
 use super::heap_bytes;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-use rustix::time::{ClockId, clock_gettime};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -71,7 +70,10 @@ fn wants_huge() -> bool {
 
 /// How long the thread has worked: what others do meanwhile on the same processor does not make a page slow.
 fn worked() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the C library writes the one time that it is given. (rustix reads the kernel's own page instead, which valgrind hides.)
+    let told = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    if told == 0 { Duration::new(time.tv_sec as u64, time.tv_nsec as u32) } else { Duration::ZERO }
 }
 
 /// Has a stretch become a huge page, if the system will.
