@@ -87,10 +87,10 @@ impl Machine {
     // PERF: nearly every thunk is of the running instance, and quiet: then the production need not be changed.
     #[inline(never)]
     fn force_here(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        if self.is_here()
-            && !self.is_stack_low()
-            && let Some(claim) = thunk.claim_code_here(self.thread)
-        {
+        if !self.is_clear() {
+            return self.force_watched(thunk, pos);
+        }
+        if let Some(claim) = thunk.claim_code_here(self.thread) {
             Stats::bump(&self.stats.forces);
             let result = match claim.body_here() {
                 (body, []) => self.run_closed(body),
@@ -110,10 +110,7 @@ impl Machine {
     /// The same for an application.
     #[inline(never)]
     fn force_application_here(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        if self.is_here()
-            && !self.is_stack_low()
-            && let Some(claim) = thunk.claim_application_here(self.thread)
-        {
+        if let Some(claim) = thunk.claim_application_here(self.thread) {
             Stats::bump(&self.stats.forces);
             return match self.apply(claim.application_here(), pos) {
                 Ok(value) if claim.is_quiet() => {

@@ -140,6 +140,8 @@ pub struct Machine {
     pub stats: Stats,
     pub(crate) depth: Cell<u32>,
     pub(crate) stack_limit: Cell<usize>,
+    /// The same, and all of it while something is evaluated on behalf of another instance.
+    pub(crate) fence: Cell<usize>,
     /// Segments that are in use.
     pub(crate) stack_segments: Cell<usize>,
     /// From this depth on calls look closer whether it is too deep.
@@ -265,6 +267,7 @@ impl Machine {
             stats: Stats::default(),
             depth: Cell::new(0),
             stack_limit: Cell::new(usize::MAX),
+            fence: Cell::new(usize::MAX),
             stack_segments: Cell::new(0),
             depth_limit: Cell::new(limit.saturating_add(1)),
             interruptible: crate::interrupt::Limit::new(limit.saturating_add(1)),
@@ -292,7 +295,7 @@ impl Machine {
     /// Lets a profiler note what this machine does from now on.
     pub fn profile(&mut self, profiler: crate::Profiler) {
         // The careful way into functions is the one that looks at the profiler.
-        self.stack_limit.set(usize::MAX);
+        self.limit_stack(usize::MAX);
         self.profiler = Some(Box::new(profiler));
     }
 

@@ -27,6 +27,23 @@ impl Machine {
         std::ptr::from_ref(&marker).addr() <= self.stack_limit.get()
     }
 
+    /// Whether there is enough stack and nothing is evaluated on behalf of another instance.
+    #[inline(always)]
+    pub(crate) fn is_clear(&self) -> bool {
+        let marker = 0u8;
+        std::ptr::from_ref(&marker).addr() > self.fence.get()
+    }
+
+    pub(crate) fn limit_stack(&self, limit: usize) {
+        self.stack_limit.set(limit);
+        self.set_fence();
+    }
+
+    /// To be called where more or less is evaluated on behalf of other instances than before.
+    pub(crate) fn set_fence(&self) {
+        self.fence.set(if self.aheads.get() == 0 { self.stack_limit.get() } else { usize::MAX });
+    }
+
     /// Runs a function's body where the stack is low, or where a profiler must know of it.
     #[cold]
     #[inline(never)]
@@ -68,7 +85,7 @@ impl Machine {
         let profiled = self.profiler.is_some();
         if std::ptr::from_ref(&marker).addr() > limit {
             // Nothing was known of this stack yet: from now on it is.
-            self.stack_limit.set(if profiled { usize::MAX } else { limit });
+            self.limit_stack(if profiled { usize::MAX } else { limit });
             return f();
         }
         let segments = self.stack_segments.get();
@@ -78,10 +95,10 @@ impl Machine {
         }
         self.stack_segments.set(segments + 1);
         let result = stacker::grow(SEGMENT, || {
-            self.stack_limit.set(if profiled { usize::MAX } else { current_limit() });
+            self.limit_stack(if profiled { usize::MAX } else { current_limit() });
             f()
         });
-        self.stack_limit.set(saved);
+        self.limit_stack(saved);
         self.stack_segments.set(segments);
         result
     }

@@ -44,8 +44,10 @@ impl Machine {
             ThunkState::Suspended => {
                 self.on_behalf.borrow_mut().push(map.from);
                 self.aheads.set(self.aheads.get() + 1);
+                self.set_fence();
                 let result = self.force(thunk.value(), pos);
                 self.aheads.set(self.aheads.get() - 1);
+                self.set_fence();
                 self.on_behalf.borrow_mut().pop();
                 match result {
                     // Another thread may have been faster, and noisy.

@@ -86,7 +86,10 @@ impl Claim {
     /// The parts of a thunk claimed by [`Thunk::claim_application_here`].
     #[inline]
     pub fn application_here(&self) -> Application {
-        self.thunk.application(self.head)
+        if header_kind(self.head) == kind::ITEM {
+            return Application::Item(Item::of(self.thunk, header_low(self.head)));
+        }
+        Application::Slots(self.thunk.parts(self.head, header_count(self.head) as usize))
     }
 
     /// The code and captures of a thunk claimed by [`Thunk::claim_code_here`].
@@ -101,10 +104,16 @@ impl Claim {
     pub fn publish_alone(self, value: Value) {
         debug_assert!(value.is_whnf());
         if !single_threaded(true) {
-            return self.publish(value);
+            return self.publish_to_others(value);
         }
         self.thunk.slot(0).set(value);
         self.thunk.head.publish_alone(with_kind(self.head, kind::FORCED));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn publish_to_others(self, value: Value) {
+        self.publish(value);
     }
 
     /// Publishes a result whose production was noisy and observed this.
