@@ -18,8 +18,8 @@ pub(super) const HUGE: usize = 2 << 20;
 // fifth more.
 const HUGE_HEAP: u64 = 256 << 20;
 
-/// As long as small pages take.
-const SLOW: Duration = Duration::from_micros(1000);
+/// What small pages take to fetch, and to use: the processor has to look their places up.
+const SLOW: Duration = Duration::from_micros(3000);
 /// So many stretches get small pages after a slow huge one, at first; then twice as many.
 const REST: u32 = 8;
 
