@@ -164,6 +164,27 @@ fn positions_of_arguments_are_those_of_the_call() {
     std::fs::remove_dir_all(&dir).expect("the directory can be removed");
 }
 
+/// After an answer the first call looks at a position, so that nothing more is taken from it: `x` would have to run again, and its code
+/// went when it was evaluated.
+const MISSED: &str = "let
+  f = builtins.memoise (arg: { x = arg.a + 1; p = (builtins.unsafeGetAttrPos \"a\" arg).line; });
+  first = f { a = 1; };
+  second = f {
+    a = 1;
+  };
+  x = builtins.trace \"first\" first.x;
+in
+builtins.seq x (builtins.seq second (builtins.trace \"line ${toString first.p}\" [ x second.x (builtins.tryEval second.x) second.p ]))
+";
+
+/// The program begins again where code that has gone must run, and prints nothing twice (M1).
+#[test]
+fn code_that_has_gone_is_not_missed() {
+    let firn = Tool::firn().expect("firn is built for its own tests");
+    let program = Program { main: MISSED.to_owned(), lib: String::new(), knot: String::new(), strict: true, used: Vec::new() };
+    assert_eq!(difference(&firn, &program), None);
+}
+
 /// Values outside remembered calls that fail, found by random programs: frames of an attempt that was given up showed in the trace.
 const FAILING: [(&str, &str, &str); 2] = [
     (

@@ -24,7 +24,7 @@ pub fn color_bytes(part: &[u8]) -> Vec<u8> {
 /// What Nix calls a value's type in messages, with its article.
 pub fn show_type(value: Value) -> String {
     match value.get_type() {
-        None => match value.as_thunk() {
+        None => match value.as_thunk().inspect(|_| firn_memo::doubt::unevaluated_shown()) {
             Some(thunk) if thunk.is_application() => "a function application".to_owned(),
             Some(thunk) if matches!(thunk.state(), firn_value::ThunkState::Claimed(_)) => "a black hole".to_owned(),
             _ => "a thunk".to_owned(),

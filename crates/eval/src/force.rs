@@ -53,7 +53,7 @@ impl Machine {
             && let Some(claim) = thunk.claim_code_alone(self.thread)
         {
             Stats::bump(&self.stats.forces);
-            let (body, captures) = claim.body_alone();
+            let (body, captures) = claim.code();
             return match self.run(body, captures) {
                 Ok(value) => {
                     claim.publish_alone(value);
@@ -72,7 +72,7 @@ impl Machine {
             && let Some(claim) = thunk.claim_application_alone(self.thread)
         {
             Stats::bump(&self.stats.forces);
-            return match self.apply(claim.application_alone(), pos) {
+            return match self.apply(claim.application(), pos) {
                 Ok(value) => {
                     claim.publish_alone(value);
                     Ok(value)
@@ -92,7 +92,7 @@ impl Machine {
         }
         if let Some(claim) = thunk.claim_code_here(self.thread) {
             Stats::bump(&self.stats.forces);
-            let result = match claim.body_here() {
+            let result = match claim.code() {
                 (body, []) => self.run_closed(body),
                 (body, captures) => self.run(body, captures),
             };
@@ -112,7 +112,7 @@ impl Machine {
     fn force_application_here(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         if let Some(claim) = thunk.claim_application_here(self.thread) {
             Stats::bump(&self.stats.forces);
-            return match self.apply(claim.application_here(), pos) {
+            return match self.apply(claim.application(), pos) {
                 Ok(value) if claim.is_quiet() => {
                     claim.publish_alone(value);
                     Ok(value)

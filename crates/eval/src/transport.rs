@@ -3,14 +3,15 @@
 //! If the original has a value that was produced quietly, that value is taken, carried over. If it was not evaluated yet, it is
 //! evaluated now, on behalf of this cell (*ahead*): nothing is printed and no failure is kept, and if it comes to either,
 //! the attempt is given up. In every other case the original's own code runs, with what it captured carried over: that is
-//! what a plain evaluation does.
+//! what a plain evaluation does. An original whose value was for anyone to take has its code no more: then the program begins
+//! again.
 
 use crate::Machine;
 use crate::frame::heap_slots;
-use firn_memo::Map;
+use firn_memo::{Map, doubt};
 use firn_memo::kept::labels;
 use firn_source::Pos;
-use firn_value::{Claim, Error, ErrorKind, Label, Production, Result, Thunk, ThunkState, Value, Work};
+use firn_value::{Claim, ErrorKind, Label, Production, Result, Thunk, ThunkState, Value, Work};
 use std::sync::Arc;
 
 impl Machine {
@@ -34,7 +35,7 @@ impl Machine {
     }
 
     fn value_for_others(&self, thunk: &'static Thunk, map: &Map, pos: Pos) -> Result<Option<Value>> {
-        match thunk.state() {
+        match settled(thunk) {
             ThunkState::Forced(value) => Ok(Some(value)),
             ThunkState::Ahead(value, label) | ThunkState::Labelled(value, label) => {
                 labels::take(label);
@@ -56,7 +57,7 @@ impl Machine {
                         firn_memo::Stats::bump(&self.shared.memo.stats.ahead);
                         Ok(Some(value))
                     }
-                    Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
+                    Err(error) if error.kind() == ErrorKind::Interrupted || doubt::must_begin_again() => Err(error),
                     Err(error) => {
                         error.rewind();
                         self.shared.memo.leave_alone(thunk.value());
@@ -85,7 +86,10 @@ impl Machine {
                 let through = memo.maps.through(map, &memo.maps.get(inner), &memo.instances);
                 self.transport(through.number, original, pos)
             }
-            None => Err(Error::new(ErrorKind::Eval, "a cell of a remembered call lost its code (this is a bug in firn)")),
+            None => {
+                doubt::code_missed();
+                Err(crate::force::postponed())
+            }
         }
     }
 
@@ -114,6 +118,16 @@ impl Machine {
             (false, false) => publish(claim, value, label),
         }
         Ok(value)
+    }
+}
+
+/// The state of a thunk once no other thread works on it, unless that thread waits for this one.
+fn settled(thunk: &'static Thunk) -> ThunkState {
+    loop {
+        match thunk.state() {
+            ThunkState::Claimed(owner) if owner != Thunk::this_thread() && thunk.wait(owner, true) => {}
+            state => return state,
+        }
     }
 }
 

@@ -103,11 +103,67 @@ fn items_are_the_applications_that_they_stand_for() {
                 claim.restore();
                 item.claim().expect("it can be claimed again").publish(Value::int(42));
                 assert_eq!((item.forced(), item.is_application()), (Some(Value::int(42)), false));
-                // One of an instance still knows what it had to do.
-                assert!(if stamp == Stamp::NONE { item.retained().is_none() } else { parts(item.retained()) == *expected });
+                assert!(item.retained().is_none(), "whose value is anyone's to take");
             }
         }
     }
+}
+
+/// What a thunk of an instance had to do is kept where others must do it for themselves, and only there (L1.6).
+#[test]
+fn what_others_do_not_take_can_be_done_again() {
+    let body = suspended("x: [ (x x) ]");
+    let function = Value::primop(&ID);
+    let cells = ListBuilder::of(&[Value::TRUE, Value::int(7)]).as_list().expect("a list");
+    let made = |kind: usize| -> &'static Thunk {
+        let value = match kind {
+            0 => {
+                let thunk = Thunk::suspend(body);
+                thunk.slots_of(body)[0].set(Value::TRUE);
+                thunk.value()
+            }
+            1 => Thunk::apply(function, &[Value::TRUE]),
+            2 => Thunk::apply_to_each(function, Each::Cells(cells.slots())).next().expect("there are two"),
+            _ => Thunk::transport(5, Value::TRUE),
+        };
+        value.as_thunk().expect("a thunk")
+    };
+    let same = |kind: usize, work: Option<Work>| match (kind, work) {
+        (0, Some(Work::Run(code, captures))) => std::ptr::eq(code, body) && captures[0].get() == Value::TRUE,
+        (1 | 2, Some(Work::Apply(application))) => application.parts().eq([function, Value::TRUE]),
+        (3, Some(Work::Transport(map, original))) => map == 5 && original == Value::TRUE,
+        _ => false,
+    };
+    let stamp = Stamp::new(3);
+    let outer = Production::begin(stamp);
+    for kind in 0..4 {
+        for label in [0, 9] {
+            let thunk = made(kind);
+            assert!(same(kind, thunk.retained()));
+            thunk.claim().expect("it can be claimed").publish_noisy(Value::int(1), label);
+            assert!(matches!(thunk.state(), ThunkState::Noisy(value, seen) if value == Value::int(1) && seen == label));
+            assert!(same(kind, thunk.retained()) && thunk.forced().is_none() && thunk.claim().is_none() && thunk.stamp() == stamp);
+
+            let thunk = made(kind);
+            thunk.claim().expect("it can be claimed").fail(Error::new(ErrorKind::Thrown, "no"), label);
+            assert!(matches!(thunk.state(), ThunkState::Failed(error, seen) if error.message() == b"no" && seen == label));
+            assert!(same(kind, thunk.retained()) && thunk.stamp() == stamp);
+
+            let thunk = made(kind);
+            thunk.claim().expect("it can be claimed").publish_ahead(Value::int(2), label);
+            assert!(matches!(thunk.state(), ThunkState::Ahead(value, seen) if value == Value::int(2) && seen == label));
+            assert!(thunk.retained().is_none() && !thunk.is_evaluated());
+            thunk.settle();
+            assert_eq!((thunk.forced(), thunk.labelled()), if label == 0 { (Some(Value::int(2)), None) } else { (None, Some((Value::int(2), 9))) });
+            assert!(!thunk.is_ready() && thunk.stamp() == stamp);
+
+            let thunk = made(kind);
+            thunk.claim().expect("it can be claimed").publish_labelled(Value::int(3), 9);
+            assert_eq!((thunk.labelled(), thunk.stamp()), (Some((Value::int(3), 9)), stamp));
+            assert!(thunk.retained().is_none());
+        }
+    }
+    Production::end(outer);
 }
 
 #[test]

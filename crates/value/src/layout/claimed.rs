@@ -20,7 +20,7 @@ impl Claim {
     pub fn body(&self) -> Option<(&'static Body, &'static [Slot])> {
         (header_kind(self.head) == kind::SUSPENDED).then(|| {
             let body = body_at(header_address(self.head));
-            (body, self.thunk.parts(self.head, body.captures.len()))
+            (body, self.thunk.parts(body.captures.len()))
         })
     }
 
@@ -29,8 +29,8 @@ impl Claim {
     pub fn work(&self) -> Work {
         match (self.body(), header_kind(self.head)) {
             (Some((body, captures)), _) => Work::Run(body, captures),
-            (None, kind::APPLY | kind::ITEM) => Work::Apply(self.application_here()),
-            (None, _) => self.thunk.transported(self.head),
+            (None, kind::APPLY | kind::ITEM) => Work::Apply(self.application()),
+            (None, _) => self.thunk.transported(),
         }
     }
 
@@ -54,26 +54,25 @@ impl Claim {
     /// Publishes the result.
     #[inline]
     pub fn publish(self, value: Value) {
-        self.publish_as(kind::FORCED, value);
+        let head = with_kind(self.head, kind::FORCED);
+        self.end(head, value);
     }
 
-    /// The code and captures of a thunk claimed by [`Thunk::claim_code_alone`].
+    /// The code and captures of a thunk that was claimed as code.
     #[inline]
-    pub fn body_alone(&self) -> (&'static Body, &'static [Slot]) {
+    pub fn code(&self) -> (&'static Body, &'static [Slot]) {
+        debug_assert_eq!(header_kind(self.head), kind::SUSPENDED);
         let body = body_at(header_address(self.head));
-        // SAFETY: code has that many captures, and outside instances nothing lies before them (invariants 1, 3, 6).
-        (body, unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), body.captures.len()) })
+        (body, self.thunk.parts(body.captures.len()))
     }
 
-    /// The parts of a thunk claimed by [`Thunk::claim_application_alone`].
+    /// The parts of a thunk that was claimed as an application.
     #[inline]
-    pub fn application_alone(&self) -> Application {
+    pub fn application(&self) -> Application {
         if header_kind(self.head) == kind::ITEM {
             return Application::Item(Item::of(self.thunk, header_low(self.head)));
         }
-        // SAFETY: the header of an application counts its parts; outside instances nothing lies before them
-        // (invariants 1, 3, 6).
-        Application::Slots(unsafe { std::slice::from_raw_parts(self.thunk.first_slot(), header_count(self.head) as usize) })
+        Application::Slots(self.thunk.parts(header_count(self.head) as usize))
     }
 
     /// Whether the running production is of the thunk's instance and has been quiet: nothing but the value is to be kept.
@@ -81,22 +80,6 @@ impl Claim {
     pub fn is_quiet(&self) -> bool {
         // One that was noisy or has a label has more bits than a stamp, and is no thunk's.
         header_stamp(self.head) == heap::production()
-    }
-
-    /// The parts of a thunk claimed by [`Thunk::claim_application_here`].
-    #[inline]
-    pub fn application_here(&self) -> Application {
-        if header_kind(self.head) == kind::ITEM {
-            return Application::Item(Item::of(self.thunk, header_low(self.head)));
-        }
-        Application::Slots(self.thunk.parts(self.head, header_count(self.head) as usize))
-    }
-
-    /// The code and captures of a thunk claimed by [`Thunk::claim_code_here`].
-    #[inline]
-    pub fn body_here(&self) -> (&'static Body, &'static [Slot]) {
-        let body = body_at(header_address(self.head));
-        (body, self.thunk.parts(self.head, body.captures.len()))
     }
 
     /// Publishes the result of a thunk claimed alone or by [`Thunk::claim_code_here`] and its like.
@@ -118,38 +101,35 @@ impl Claim {
 
     /// Publishes a result whose production was noisy and observed this.
     pub fn publish_noisy(self, value: Value, label: Label) {
-        self.publish_with(kind::NOISY, kind::NOISY_LABELLED, value, label);
+        debug_assert!(value.is_whnf());
+        self.keep(kind::NOISY, value, label);
+    }
+
+    /// Ends the claim with a result that others do not take: they need what is to be done.
+    #[cold]
+    fn keep(self, kind: u8, result: Value, label: Label) {
+        let kept = beside::put(self.head, self.work(), result, label);
+        self.thunk.finish(header(kind, 0, 0) | header_stamp(self.head), || self.thunk.slot(0).set(kept));
     }
 
     /// Publishes a result for others than the thunk's own instance, and what its production observed.
     pub fn publish_ahead(self, value: Value, label: Label) {
-        self.publish_with(kind::AHEAD, kind::AHEAD_LABELLED, value, label);
-    }
-
-    /// Publishes a result of an instance's thunk as the one kind without a label, as the other with one.
-    fn publish_with(self, plain: u8, labelled: u8, value: Value, label: Label) {
-        if label == 0 {
-            return self.publish_as(plain, value);
-        }
-        debug_assert!(value.is_whnf() && header_stamp(self.head) != 0);
-        self.thunk.finish(with_kind(self.head, labelled), || self.thunk.slot(0).set(beside::put(value, label)));
+        // The count tells it, once it is settled, from a cell that was made with its value.
+        let head = header(kind::AHEAD, 1, u64::from(label)) | header_stamp(self.head);
+        self.end(head, value);
     }
 
     #[inline]
-    fn publish_as(self, kind: u8, value: Value) {
+    fn end(self, head: u64, value: Value) {
         debug_assert!(value.is_whnf());
-        self.thunk.finish(with_kind(self.head, kind), || self.thunk.slot(0).set(value));
+        self.thunk.finish(head, || self.thunk.slot(0).set(value));
     }
 
     /// Publishes a result whose production observed something.
     #[inline]
     pub fn publish_labelled(self, value: Value, label: Label) {
-        debug_assert!(value.is_whnf());
-        if header_stamp(self.head) != 0 {
-            // Its header has no room for a label.
-            return self.publish_with(kind::FORCED, kind::LABELLED, value, label);
-        }
-        self.thunk.finish(header(kind::LABELLED, 0, u64::from(label)), || self.thunk.slot(0).set(value));
+        let head = header(kind::LABELLED, 0, u64::from(label)) | header_stamp(self.head);
+        self.end(head, value);
     }
 
     /// Publishes a lasting failure and what was observed until then.
@@ -157,13 +137,10 @@ impl Claim {
     pub fn fail(self, error: Box<Error>, label: Label) {
         let error: &'static Error = Box::leak(error);
         let word = Value(std::ptr::from_ref(error).expose_provenance() as u64);
-        // The code of a thunk of an instance is needed for others; one outside all instances needs it no more.
-        let (head, word) = match (header_stamp(self.head), label) {
-            (0, _) => (header(kind::FAILED, 0, u64::from(label)), word),
-            (_, 0) => (with_kind(self.head, kind::FAILED), word),
-            _ => (with_kind(self.head, kind::FAILED_LABELLED), beside::put(word, label)),
-        };
-        self.thunk.finish(head, || self.thunk.slot(0).set(word));
+        if header_stamp(self.head) != 0 {
+            return self.keep(kind::FAILED_HERE, word, label);
+        }
+        self.thunk.finish(header(kind::FAILED, 0, u64::from(label)), || self.thunk.slot(0).set(word));
     }
 
     /// Gives the thunk back unevaluated.

@@ -26,22 +26,19 @@ pub mod kind {
     pub const APPLY: u8 = 17;
     pub const CLAIMED: u8 = 18;
     pub const FORCED: u8 = 19;
+    /// Failed outside all instances, or made so. The number is the label.
     pub const FAILED: u8 = 20;
-    /// Forced; producing the value did something that a second production would do again.
+    /// Forced; producing the value did something that a second production would do again. The slot leads to the value and to what
+    /// the thunk had to do.
     pub const NOISY: u8 = 21;
-    /// Forced on behalf of another instance before its own needed it.
+    /// Forced on behalf of another instance before its own needed it. The number is the label.
     pub const AHEAD: u8 = 22;
     /// Stands for a cell of another instance.
     pub const TRANSPORT: u8 = 23;
-    /// Forced; producing the value observed something. Outside all instances the number is the label; in an instance the
-    /// slot leads to value and label, as it does in the kinds that follow.
+    /// Forced; producing the value observed something. The number is the label.
     pub const LABELLED: u8 = 24;
-    /// Noisy, with a label.
-    pub const NOISY_LABELLED: u8 = 25;
-    /// Ahead, with a label.
-    pub const AHEAD_LABELLED: u8 = 26;
-    /// Failed in an instance, with a label.
-    pub const FAILED_LABELLED: u8 = 27;
+    /// Failed in an instance: the slot leads to the error and to what the thunk had to do.
+    pub const FAILED_HERE: u8 = 25;
     /// One of many applications of a function.
     pub const ITEM: u8 = 28;
 }

@@ -11,8 +11,7 @@
 //!    release stores of thunk headers (read with acquire) or by the synchronisation of thread creation and channels.
 //! 5. Addresses fit in 48 bits (checked on allocation); those of code, shapes and builtins are multiples of 16 (their
 //!    types are aligned so).
-//! 6. A thunk with a stamp has one more slot, the first, for its result: its captures stay as they were. If it has
-//!    a label too, that slot holds the address of both (`beside.rs`).
+//! 6. The first slot of a thunk that was noisy, or failed in an instance, holds an address from `beside.rs`.
 //! 7. The variables in a body's code have slots and captures below the counts that the body states: lowering numbers
 //!    them so (`crates/ir/src/scope.rs`), and debug builds check every access.
 //! 8. Items lie behind one another and behind three words that they share (`items.rs`); the number in an item's header says how

@@ -71,7 +71,7 @@ pub fn single_threaded(single: bool) -> bool {
 
 /// What stands in the number of a header whose payload is no address: an application (with its count) or a transport
 /// (with none). No code is there, since an address of code is a multiple of 16 below an object of more than 16 bytes.
-const NO_CODE: u64 = (1 << 36) - 1;
+pub(super) const NO_CODE: u64 = (1 << 36) - 1;
 
 const _: () = assert!(ITEMS as u64 == firn_ir::FORBIDDEN, "no code has an address that would be an item's header");
 
@@ -84,19 +84,10 @@ impl Thunk {
     /// A suspended body whose captures are still unset.
     #[inline]
     pub fn suspend(body: &'static Body) -> &'static Thunk {
-        let stamp = heap::stamp();
-        let head = header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64) | stamp;
-        let captures = body.captures.len();
-        // SAFETY: the allocation holds the header and at least one slot (invariant 1), and one more than there are
-        // captures if there is a stamp (invariant 6).
+        let head = header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64) | heap::stamp();
+        let object = heap::alloc(1 + body.captures.len().max(1));
+        // SAFETY: the allocation holds the header and at least one slot (invariant 1).
         unsafe {
-            let object = if stamp == 0 {
-                heap::alloc(1 + captures.max(1))
-            } else {
-                let object = heap::alloc(2 + captures);
-                object.add(1).write(head);
-                object
-            };
             object.write(head);
             &*object.cast::<Thunk>()
         }
@@ -105,17 +96,13 @@ impl Thunk {
     /// A suspended body with what it captures of its surroundings.
     #[inline(always)]
     pub fn capture(body: &'static Body, frame: Activation<'_>) -> Value {
-        let stamp = heap::stamp();
-        let extra = usize::from(stamp != 0);
         // PERF: with room at hand there is nothing to call: 53 → 31 instructions a thunk.
-        if let Some(object) = heap::alloc_at_hand(1 + (extra + body.captures.len()).max(1)) {
-            let head = header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64) | stamp;
-            // SAFETY: the allocation holds the header, a slot for each capture, at least one (invariant 1), and one for the result if
-            // there is a stamp (invariant 6); without, what is written there is overwritten, or never looked at.
+        if let Some(object) = heap::alloc_at_hand(1 + body.captures.len().max(1)) {
+            let head = header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64) | heap::stamp();
+            // SAFETY: the allocation holds the header and a slot for each capture, at least one (invariant 1).
             unsafe {
                 object.write(head);
-                object.add(1).write(head);
-                frame.copy(body.captures, object.add(1 + extra));
+                frame.copy(body.captures, object.add(1));
             }
             return Value::from_ptr(object, tag::THUNK);
         }
@@ -137,7 +124,7 @@ impl Thunk {
     pub fn slots_of(&'static self, body: &'static Body) -> &'static [Slot] {
         let head = self.head.load();
         let made = header_of(kind::SUSPENDED, std::ptr::from_ref(body).expose_provenance() as u64);
-        if head & !STAMP == made { self.parts(head, body.captures.len()) } else { &[] }
+        if head & !STAMP == made { self.parts(body.captures.len()) } else { &[] }
     }
 
     /// A suspended application.
@@ -158,19 +145,12 @@ impl Thunk {
 
     #[inline]
     fn made_of(head: u64, count: usize, part: impl Fn(usize) -> Value) -> Value {
-        let stamp = heap::stamp();
-        let head = head | stamp;
-        let extra = usize::from(stamp != 0);
-        let object = heap::alloc(1 + extra + count);
-        // SAFETY: the allocation holds the header and `count` slots (invariant 1), and one more if there is a stamp
-        // (invariant 6).
+        let object = heap::alloc(1 + count);
+        // SAFETY: the allocation holds the header and `count` slots (invariant 1).
         unsafe {
-            object.write(head);
-            if extra != 0 {
-                object.add(1).write(head);
-            }
+            object.write(head | heap::stamp());
             for i in 0..count {
-                object.add(1 + extra + i).write(part(i).0);
+                object.add(1 + i).write(part(i).0);
             }
         }
         Value::from_ptr(object, tag::THUNK)
@@ -253,10 +233,7 @@ impl Thunk {
     #[inline]
     pub fn labelled(&'static self) -> Option<(Value, Label)> {
         let head = self.head.load();
-        (header_kind(head) == kind::LABELLED).then(|| match header_stamp(head) {
-            0 => (self.slot(0).get(), header_low(head) as Label),
-            _ => beside::read(self.slot(0).get()),
-        })
+        (header_kind(head) == kind::LABELLED).then(|| (self.slot(0).get(), header_low(head) as Label))
     }
 
     /// The state.
@@ -265,20 +242,19 @@ impl Thunk {
         if let Some(owner) = Head::owner(head) {
             return ThunkState::Claimed(owner);
         }
+        let (word, label) = (self.slot(0).get(), header_low(head) as Label);
         match header_kind(head) {
-            kind::FORCED => ThunkState::Forced(self.slot(0).get()),
-            kind::NOISY => ThunkState::Noisy(self.slot(0).get(), 0),
-            kind::AHEAD => ThunkState::Ahead(self.slot(0).get(), 0),
-            kind::FAILED => beside::failure(self.slot(0).get(), if header_stamp(head) == 0 { header_low(head) as Label } else { 0 }),
-            kind::LABELLED if header_stamp(head) == 0 => ThunkState::Labelled(self.slot(0).get(), header_low(head) as Label),
-            kind @ (kind::LABELLED | kind::NOISY_LABELLED | kind::AHEAD_LABELLED | kind::FAILED_LABELLED) => {
-                let (word, label) = beside::read(self.slot(0).get());
-                match kind {
-                    kind::LABELLED => ThunkState::Labelled(word, label),
-                    kind::NOISY_LABELLED => ThunkState::Noisy(word, label),
-                    kind::AHEAD_LABELLED => ThunkState::Ahead(word, label),
-                    _ => beside::failure(word, label),
-                }
+            kind::FORCED => ThunkState::Forced(word),
+            kind::LABELLED => ThunkState::Labelled(word, label),
+            kind::AHEAD => ThunkState::Ahead(word, label),
+            kind::FAILED => beside::failure(word, label),
+            kind::NOISY => {
+                let (word, label) = beside::read(word);
+                ThunkState::Noisy(word, label)
+            }
+            kind::FAILED_HERE => {
+                let (word, label) = beside::read(word);
+                beside::failure(word, label)
             }
             _ => ThunkState::Suspended,
         }
@@ -352,32 +328,18 @@ impl Thunk {
     }
 
     #[cold]
-    pub(super) fn transported(&'static self, head: u64) -> Work {
-        let parts = self.parts(head, 2);
+    pub(super) fn transported(&'static self) -> Work {
+        let parts = self.parts(2);
         let map = parts[1].get().as_int().and_then(|map| u32::try_from(map).ok()).expect("a transport names its map");
         Work::Transport(map, parts[0].get())
     }
 
-    /// What a thunk of an instance had to do, whatever its state is now. None for what is outside all instances and for
-    /// cells that were made with their value or failure.
+    /// What a thunk has to do or, if it is of an instance and was noisy or failed, had to do.
     pub fn retained(&'static self) -> Option<Work> {
-        let head = self.head.load();
-        if header_stamp(head) == 0 {
-            return None;
+        match header_kind(self.head.load()) {
+            kind::NOISY | kind::FAILED_HERE => beside::made(self.slot(0).get()).suspended_work(),
+            _ => self.suspended_work(),
         }
-        // While it is claimed, its first slot still holds the header it was made with (invariant 6).
-        let made = if header_kind(head) == kind::CLAIMED { self.slot(0).get().0 } else { head };
-        if header_kind(made) == kind::CLAIMED || header_payload(made) == 0 {
-            return None;
-        }
-        Some(match (header_low(made), header_count(made)) {
-            (NO_CODE, 0) => self.transported(made),
-            (NO_CODE, _) | (_, ITEMS) => Work::Apply(self.application(made)),
-            _ => {
-                let body = body_at(header_address(made));
-                Work::Run(body, self.parts(made, body.captures.len()))
-            }
-        })
     }
 
     /// This thread's number as it appears in [`ThunkState::Claimed`].
@@ -385,13 +347,11 @@ impl Thunk {
         THREAD.with(|&t| t)
     }
 
-    /// The first `count` captures or parts of a thunk with this header; `count` comes from the header or the body the thunk
-    /// was made with.
+    /// The first `count` captures or parts; `count` comes from the header or the body the thunk was made with.
     #[inline]
-    pub(super) fn parts(&'static self, head: u64, count: usize) -> &'static [Slot] {
-        let extra = usize::from(header_stamp(head) != 0);
-        // SAFETY: the thunk was allocated with that many slots, and one before them if it has a stamp (invariants 1, 3, 6).
-        unsafe { std::slice::from_raw_parts(self.first_slot().add(extra), count) }
+    pub(super) fn parts(&'static self, count: usize) -> &'static [Slot] {
+        // SAFETY: the thunk was allocated with that many slots (invariants 1, 3).
+        unsafe { std::slice::from_raw_parts(self.first_slot(), count) }
     }
 
     /// What a thunk with this header applies.
@@ -399,7 +359,7 @@ impl Thunk {
     pub(super) fn application(&'static self, head: u64) -> Application {
         match header_count(head) {
             ITEMS => Application::Item(Item::of(self, header_low(head))),
-            count => Application::Slots(self.parts(head, count as usize)),
+            count => Application::Slots(self.parts(count as usize)),
         }
     }
 
@@ -414,12 +374,9 @@ impl Thunk {
     /// Lets anyone take the value of a thunk that was forced on behalf of another instance: its own has come to need it.
     pub fn settle(&'static self) {
         let head = self.head.load();
-        let settled = match header_kind(head) {
-            kind::AHEAD => kind::FORCED,
-            kind::AHEAD_LABELLED => kind::LABELLED,
-            _ => return,
-        };
-        self.finish(with_kind(head, settled), || ());
+        if header_kind(head) == kind::AHEAD {
+            self.finish(with_kind(head, if header_low(head) == 0 { kind::FORCED } else { kind::LABELLED }), || ());
+        }
     }
 
     /// Sleeps until thread `owner` has ended its claim. False when the two threads need each other: infinite recursion, or,
@@ -475,7 +432,7 @@ impl Thunk {
         let head = self.head.load();
         (header_kind(head) == kind::SUSPENDED).then(|| {
             let body = body_at(header_address(head));
-            (body, self.parts(head, body.captures.len()))
+            (body, self.parts(body.captures.len()))
         })
     }
 
@@ -485,7 +442,7 @@ impl Thunk {
         match header_kind(head) {
             kind::SUSPENDED => self.suspended_body().map(|(body, captures)| Work::Run(body, captures)),
             kind::APPLY | kind::ITEM => Some(Work::Apply(self.application(head))),
-            kind::TRANSPORT => Some(self.transported(head)),
+            kind::TRANSPORT => Some(self.transported()),
             _ => None,
         }
     }
