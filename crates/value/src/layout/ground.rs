@@ -5,7 +5,7 @@
 //! 2. A free stretch holds in its first two words where the next one is and how long itself is.
 //! 3. `fresh` is followed by `left` bytes that were never handed out, and are zero; before they are, they are made ready.
 
-use super::pages;
+use super::pages::{self, Front};
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,8 +18,8 @@ pub(super) struct Ground {
     free: *mut Stretch,
     fresh: *mut u8,
     left: usize,
-    /// Where what is ready of them ends.
-    ready: usize,
+    /// How much of them is ready.
+    ready: Front,
 }
 
 struct Stretch {
@@ -30,7 +30,7 @@ struct Stretch {
 // SAFETY: nobody's memory, reached through the lock alone.
 unsafe impl Send for Ground {}
 
-static GROUND: Mutex<Ground> = Mutex::new(Ground { free: null_mut(), fresh: null_mut(), left: 0, ready: 0 });
+static GROUND: Mutex<Ground> = Mutex::new(Ground { free: null_mut(), fresh: null_mut(), left: 0, ready: Front::new(0) });
 
 /// A piece as it was cut: whose it was may reach as much of it as was asked for, and no more.
 #[inline(always)]
@@ -80,13 +80,17 @@ impl Ground {
         if size > self.left {
             let is_first = self.fresh.is_null() && size <= FIRST_BLOCK / 2;
             let bytes = if is_first { FIRST_BLOCK } else { BLOCK };
-            let large = if is_first { None } else { pages::large(bytes) };
+            let large = pages::large(bytes);
             let start = large.unwrap_or_else(|| pages::small(bytes));
             if start.is_null() {
                 return start;
             }
             let at = start.expose_provenance();
-            self.ready = if large.is_some() { at } else { at + bytes };
+            self.ready = match large {
+                Some(_) if is_first => Front::in_small_pages(at),
+                Some(_) => Front::new(at),
+                None => Front::new(at + bytes),
+            };
             let skipped = start.align_offset(PAGE);
             let (old, rest) = (self.fresh, self.left);
             (self.fresh, self.left) = (start.wrapping_add(skipped), (bytes - skipped) & !(PAGE - 1));
@@ -96,7 +100,7 @@ impl Ground {
             }
         }
         let start = self.fresh;
-        self.ready = pages::ready(self.ready, start.addr() + size, start.addr() + self.left);
+        self.ready = self.ready.advance(start.addr() + size, start.addr() + self.left);
         self.fresh = start.wrapping_add(size);
         self.left -= size;
         start
@@ -138,6 +142,7 @@ impl Ground {
     pub unsafe fn resize(&mut self, piece: *mut u8, was: usize, is: usize) -> bool {
         let end = piece.wrapping_add(was);
         if is > was && end == self.fresh && is - was <= self.left {
+            self.ready = self.ready.advance(piece.addr() + is, end.addr() + self.left);
             self.fresh = piece.wrapping_add(is);
             self.left -= is - was;
             return true;
@@ -166,5 +171,25 @@ unsafe fn cut_off(link: *mut *mut Stretch, size: usize) -> *mut u8 {
             *link = rest;
         }
         stretch.cast()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stretch is made ready before it is used: later the first byte of a huge page is no longer free to be written.
+    #[test]
+    fn a_piece_grows_into_what_is_ready() {
+        let mut ground = Ground { free: null_mut(), fresh: null_mut(), left: 0, ready: Front::new(0) };
+        // Beyond the first block's size, so that pages may be huge; it ends half way through a stretch.
+        let sizes = [FIRST_BLOCK / 2 + pages::HUGE / 2, 16 * PAGE];
+        let [_, (piece, _)] = sizes.map(|size| ground.cut(size));
+        let long = pages::HUGE + 16 * PAGE;
+        // SAFETY: the piece has the size it was cut with, and then the other one.
+        unsafe {
+            assert!(ground.resize(piece, sizes[1], long));
+        }
+        assert!(ground.ready.at >= ground.fresh.addr());
     }
 }

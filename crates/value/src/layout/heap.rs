@@ -1,18 +1,22 @@
 //! Bump allocation, one region per thread.
 
+use super::fetch_ahead;
 use super::header::STAMP;
-use super::pages;
+use super::pages::{self, Front};
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const FIRST_BLOCK: usize = 1 << 20;
 const LARGEST_BLOCK: usize = 32 << 20;
+/// From a block of this size on, pages are fetched ahead: smaller heaps are not worth a thread.
+const AHEAD: usize = 16 << 20;
 
 struct Region {
     next: Cell<usize>,
     /// Where what is ready ends.
     end: Cell<usize>,
+    ready: Cell<Front>,
     block_end: Cell<usize>,
     /// The size of the next block.
     block: Cell<usize>,
@@ -20,7 +24,7 @@ struct Region {
 }
 
 thread_local! {
-    static REGION: Region = const { Region { next: Cell::new(0), end: Cell::new(0), block_end: Cell::new(0), block: Cell::new(FIRST_BLOCK), production: Cell::new(0) } };
+    static REGION: Region = const { Region { next: Cell::new(0), end: Cell::new(0), ready: Cell::new(Front::new(0)), block_end: Cell::new(0), block: Cell::new(FIRST_BLOCK), production: Cell::new(0) } };
 }
 
 static BLOCK_BYTES: AtomicU64 = AtomicU64::new(0);
@@ -82,25 +86,30 @@ fn refill(region: &Region, words: usize) -> *mut u64 {
     if bytes > FIRST_BLOCK / 4 {
         let (start, ready) = block(bytes);
         let end = start.addr() + bytes;
-        pages::ready(ready, end, end);
+        ready.advance(end, end);
         return start;
     }
     if region.next.get() + bytes > region.block_end.get() {
         let size = region.block.get();
+        if size >= AHEAD {
+            fetch_ahead::start();
+        }
         region.block.set((size * 2).min(LARGEST_BLOCK));
         let (start, ready) = block(size);
         region.next.set(start.addr());
-        region.end.set(ready);
+        region.ready.set(ready);
         region.block_end.set(start.addr() + size);
     }
     let start = region.next.get();
     region.next.set(start + bytes);
-    region.end.set(pages::ready(region.end.get(), start + bytes, region.block_end.get()));
+    let ready = region.ready.get().advance(start + bytes, region.block_end.get());
+    region.ready.set(ready);
+    region.end.set(ready.at);
     std::ptr::with_exposed_provenance_mut(start)
 }
 
-/// A new block and where what is ready of it ends.
-fn block(bytes: usize) -> (*mut u64, usize) {
+/// A new block and how much of it is ready.
+fn block(bytes: usize) -> (*mut u64, Front) {
     let large = pages::large(bytes);
     let start = large.unwrap_or_else(|| pages::small(bytes));
     if start.is_null() {
@@ -109,5 +118,5 @@ fn block(bytes: usize) -> (*mut u64, usize) {
     let at = start.expose_provenance();
     assert!((at as u64) < 1 << 48 && ((at + bytes) as u64) < 1 << 48, "address beyond 48 bits");
     BLOCK_BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
-    (start.cast(), if large.is_some() { at } else { at + bytes })
+    (start.cast(), Front::new(if large.is_some() { at } else { at + bytes }))
 }

@@ -24,6 +24,7 @@ mod beside;
 mod boxed;
 mod claim;
 mod claimed;
+mod fetch_ahead;
 mod function;
 mod ground;
 mod guarded;
