@@ -2,5 +2,6 @@
 
 mod docs;
 mod files;
+mod profile;
 mod rooms;
 mod tree;
