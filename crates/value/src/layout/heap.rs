@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const FIRST_BLOCK: usize = 1 << 20;
 const LARGEST_BLOCK: usize = 32 << 20;
 /// From a block of this size on, pages are fetched ahead: smaller heaps are not worth a thread.
-const AHEAD: usize = 16 << 20;
+const AHEAD: usize = 4 << 20;
 
 struct Region {
     next: Cell<usize>,
