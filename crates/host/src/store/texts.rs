@@ -48,8 +48,8 @@ pub(super) enum Place {
 #[derive(Default)]
 pub(super) struct Texts {
     packs: Vec<Pack>,
-    /// What packs the last of them, as many as it gives.
-    packing: Option<JoinHandle<Vec<Option<Box<[u8]>>>>>,
+    /// What packs the last of them.
+    packing: Option<JoinHandle<Option<Box<[u8]>>>>,
     /// The pack that is being filled.
     open: Vec<u8>,
 }
@@ -59,20 +59,8 @@ enum Pack {
     Packed(Box<[u8]>),
 }
 
-impl Pack {
-    fn whole(&self) -> Option<Arc<Vec<u8>>> {
-        match self {
-            Pack::Whole(whole) => Some(whole.clone()),
-            Pack::Packed(_) => None,
-        }
-    }
-}
-
 /// Bytes that make a pack.
 const FULL: usize = 512 << 10;
-/// With so many packs the first of them are packed: a program that has fewer need not pack any.
-// PERF: packing was 2 % of firefox's user time.
-const LOOSE: usize = 6;
 /// Of zstd: at 1.2 GB a second 34 MB of derivations become 4.6.
 const LEVEL: i32 = -5;
 /// What zstd needs is on the heap.
@@ -93,33 +81,21 @@ impl Texts {
         place
     }
 
-    /// Has the open pack packed. The one before it is done by now, or is waited for.
+    /// Has the open pack packed. The one before it is done by now, or is waited for: there are never more than two.
     fn close(&mut self) {
         let empty = self.settle();
-        self.packs.push(Pack::Whole(Arc::new(std::mem::replace(&mut self.open, empty))));
-        let new = match self.packs.len() {
-            ..LOOSE => return,
-            LOOSE => LOOSE,
-            _ => 1,
-        };
-        let whole: Vec<_> = self.packs.iter().rev().take(new).filter_map(Pack::whole).collect();
+        let whole = Arc::new(std::mem::replace(&mut self.open, empty));
+        self.packs.push(Pack::Whole(whole.clone()));
         // What cannot be packed stays as it is.
-        let pack_all = move || whole.iter().rev().map(|whole| pack(whole)).collect();
-        self.packing = Builder::new().name("texts".to_owned()).stack_size(STACK).spawn(pack_all).ok();
+        self.packing = Builder::new().name("texts".to_owned()).stack_size(STACK).spawn(move || pack(&whole)).ok();
     }
 
-    /// Puts the last packs in their place when they are packed. Gives a buffer for the next.
+    /// Puts the last pack in its place when it is packed. Gives a buffer for the next.
     fn settle(&mut self) -> Vec<u8> {
-        let packed = self.packing.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        let first = self.packs.len() - packed.len();
-        let mut buffer = Vec::new();
-        for (pack, packed) in self.packs[first..].iter_mut().zip(packed) {
-            if let Some(packed) = packed
-                && let Pack::Whole(whole) = std::mem::replace(pack, Pack::Packed(packed))
-            {
-                buffer = Arc::into_inner(whole).unwrap_or_default();
-            }
-        }
+        let packed = self.packing.take().and_then(|thread| thread.join().ok().flatten());
+        let (Some(packed), Some(last)) = (packed, self.packs.last_mut()) else { return Vec::new() };
+        let Pack::Whole(whole) = std::mem::replace(last, Pack::Packed(packed)) else { return Vec::new() };
+        let mut buffer = Arc::into_inner(whole).unwrap_or_default();
         buffer.clear();
         buffer
     }
@@ -167,7 +143,7 @@ mod tests {
             Pack::Whole(whole) => whole.len(),
             Pack::Packed(packed) => packed.len(),
         };
-        assert!(texts.packs.len() > LOOSE && texts.packs.iter().map(length).sum::<usize>() < FULL / 10);
+        assert!(texts.packs.len() > 3 && texts.packs.iter().map(length).sum::<usize>() < FULL / 10);
         get_all(&texts);
         assert_eq!((texts.get(large).len(), &texts.get(lasting)[..]), (3 * FULL, &b"for ever"[..]));
     }
