@@ -18,7 +18,7 @@ use firn_store::content_address::Method;
 use firn_store::context::{Built, Element};
 use firn_store::derivation::{Derivation, Output};
 use firn_store::path::{StorePath, check_name};
-use firn_value::{Attrs, AttrsBuilder, Context, Value};
+use firn_value::{Attrs, AttrsBuilder, Context, Value, heap_bytes};
 
 fn derivation_strict(machine: &Machine, pos: Pos, args: &[Value]) -> Result<Value> {
     let set = machine.force_attrs(args[0], pos, "while evaluating the argument passed to builtins.derivationStrict")?;
@@ -109,6 +109,9 @@ fn check_required(draft: &Draft<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Bytes of values from which on memory counts.
+const LARGE: u64 = 48 << 20;
+
 /// Gives the derivation to the store; the strings of its paths.
 fn write(machine: &Machine, store: &EvalStore, drv: &mut Derivation) -> Result<Value> {
     let dir = machine.store_dir();
@@ -118,6 +121,9 @@ fn write(machine: &Machine, store: &EvalStore, drv: &mut Derivation) -> Result<V
     let path = file.path;
     store.backend.add_text(&path, file.contents.into(), file.references.into(), Method::Text).map_err(|e| store_error(&e))?;
     store.remember_hash(&path, hash);
+    if heap_bytes() >= LARGE {
+        store.backend.spare_memory();
+    }
     let mut set = AttrsBuilder::with_capacity(1 + drv.outputs.len());
     let deep = context_of([&Element::DrvDeep(path.clone())]);
     set.push(machine.names().drv_path, Pos::NONE, Value::string(&dir.print(&path), deep));

@@ -110,6 +110,9 @@ pub trait Store: Send + Sync {
         method: Method,
     ) -> Result<()>;
 
+    /// Evaluation has become so large that memory counts: what is kept here may take time to take less of it.
+    fn spare_memory(&self) {}
+
     /// Adds a tree that `host` reads, now or later.
     fn add_source(&self, path: &StorePath, source: &Source, host: &Arc<dyn Host>) -> Result<(), SourceError>;
 
@@ -218,6 +221,10 @@ impl Store for EvalOnly {
 
     fn references(&self, path: &StorePath) -> Result<Option<Arc<[StorePath]>>> {
         Ok(self.made().objects.get(path).map(|made| made.references.clone()))
+    }
+
+    fn spare_memory(&self) {
+        self.made().texts.spares = true;
     }
 
     fn text(&self, path: &StorePath) -> Option<Arc<[u8]>> {

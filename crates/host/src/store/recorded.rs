@@ -111,6 +111,10 @@ impl Store for RecordedStore {
         self.store.add_text(path, contents, references, method)
     }
 
+    fn spare_memory(&self) {
+        self.store.spare_memory();
+    }
+
     fn add_source(&self, path: &StorePath, source: &Source, host: &Arc<dyn Host>) -> Result<(), SourceError> {
         self.make(path);
         self.store.add_source(path, source, host)
