@@ -166,6 +166,40 @@ fn what_others_do_not_take_can_be_done_again() {
     Production::end(outer);
 }
 
+/// Whoever looks at what a thunk has to do sees that, or that it is no longer to be done, whatever another thread makes of it.
+#[test]
+fn work_is_seen_whole_while_another_thread_ends_it() {
+    firn_value::single_threaded(false);
+    let function = Value::primop(&ID);
+    let rounds = if cfg!(miri) { 20 } else { 20_000 };
+    let outer = Production::begin(Stamp::new(3));
+    let thunks: Vec<&'static Thunk> =
+        (0..rounds).map(|n| Thunk::apply(function, &[Value::int(n)]).as_thunk().expect("a thunk")).collect();
+    Production::end(outer);
+    let begun = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for (n, thunk) in thunks.iter().enumerate() {
+                while begun.load(Ordering::Acquire) < n {
+                    std::hint::spin_loop();
+                }
+                thunk.claim().expect("nobody else claims it").publish_noisy(Value::TRUE, 9);
+            }
+        });
+        for (n, thunk) in thunks.iter().enumerate() {
+            begun.store(n, Ordering::Release);
+            loop {
+                // A noisy one still says what it had to do.
+                let Some(Work::Apply(application)) = thunk.retained() else { continue };
+                assert!(application.parts().eq([function, Value::int(n as i64)]));
+                if thunk.suspended_work().is_none() && matches!(thunk.state(), ThunkState::Noisy(..)) {
+                    break;
+                }
+            }
+        }
+    });
+}
+
 #[test]
 fn a_failure_stays() {
     let error = || Error::new(ErrorKind::Thrown, "no");

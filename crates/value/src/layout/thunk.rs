@@ -12,7 +12,7 @@ use super::header::{ITEMS, STAMP, stamp_number};
 use super::{Activation, Application, Claim, Item, Label, Slot, Stamp, Value, heap, kind, word::tag};
 use super::{header, header_address, header_count, header_kind, header_low, header_of, header_payload, header_stamp, with_kind};
 use crate::{Body, Error};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Condvar, Mutex};
 
 /// A suspended or formerly suspended value.
@@ -366,7 +366,12 @@ impl Thunk {
     /// Ends the claim of this thread and wakes who waits for it.
     #[inline]
     pub(super) fn finish(&'static self, head: u64, write_result: impl FnOnce()) {
-        if self.head.finish(head, SHARED.load(Ordering::Relaxed), write_result) {
+        let shared = SHARED.load(Ordering::Relaxed);
+        if shared {
+            // Who reads the result where a part was sees that the thunk was claimed (`suspended_work`).
+            fence(Ordering::Release);
+        }
+        if self.head.finish(head, shared, write_result) {
             WAITS.wake();
         }
     }
@@ -388,15 +393,14 @@ impl Thunk {
 
     /// The function of an application that has not begun; none if it is applied to nothing.
     pub fn applied_function(&'static self) -> Option<Value> {
-        let head = self.head.load();
-        match header_kind(head) {
-            kind::APPLY | kind::ITEM => applied(self.application(head)),
+        match self.suspended_work()? {
+            Work::Apply(application) => applied(application),
             // What stands for an application is one, of a function of the same code.
-            kind::TRANSPORT => match self.original().and_then(Thunk::retained) {
+            Work::Transport(..) => match self.original().and_then(Thunk::retained) {
                 Some(Work::Apply(application)) => applied(application),
                 _ => None,
             },
-            _ => None,
+            Work::Run(..) => None,
         }
     }
 
@@ -438,13 +442,42 @@ impl Thunk {
 
     /// What a thunk that has not begun has to do.
     pub fn suspended_work(&'static self) -> Option<Work> {
-        let head = self.head.load();
-        match header_kind(head) {
-            kind::SUSPENDED => self.suspended_body().map(|(body, captures)| Work::Run(body, captures)),
-            kind::APPLY | kind::ITEM => Some(Work::Apply(self.application(head))),
-            kind::TRANSPORT => Some(self.transported()),
-            _ => None,
+        let shared = SHARED.load(Ordering::Relaxed);
+        loop {
+            let head = self.head.load();
+            let parts = |count: usize| if shared { copied(self.parts(count)) } else { self.parts(count) };
+            let work = match (header_kind(head), header_count(head)) {
+                (kind::SUSPENDED, _) => {
+                    let body = body_at(header_address(head));
+                    Work::Run(body, parts(body.captures.len()))
+                }
+                (kind::APPLY, count) => Work::Apply(Application::Slots(parts(count as usize))),
+                (kind::ITEM, _) => Work::Apply(self.application(head)),
+                (kind::TRANSPORT, _) => self.transported(),
+                _ => return None,
+            };
+            // A result overwrites the first part: what another thread has claimed meanwhile is looked at anew. What was given back is as
+            // it was.
+            fence(Ordering::Acquire);
+            if !shared || self.head.load() == head {
+                return Some(work);
+            }
         }
+    }
+}
+
+/// Slots of their own with the same words.
+fn copied(slots: &[Slot]) -> &'static [Slot] {
+    if slots.is_empty() {
+        return &[];
+    }
+    let copy = heap::alloc(slots.len());
+    // SAFETY: as many words were allocated as are written and then read (invariant 1).
+    unsafe {
+        for (at, slot) in slots.iter().enumerate() {
+            copy.add(at).write(slot.get().0);
+        }
+        std::slice::from_raw_parts(copy.cast::<Slot>(), slots.len())
     }
 }
 
