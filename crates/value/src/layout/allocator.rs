@@ -203,6 +203,8 @@ fn cut(class: usize, pieces: &mut Pieces) -> *mut u8 {
     if !SHARED[class].load(Ordering::Relaxed).is_null() && unshare(class, &mut pieces.lists[class]) {
         let list = &mut pieces.lists[class];
         let piece = list.first;
+        // PERF: otherwise the list is shared again when the piece comes back, and taken again for the next one.
+        list.room = size_of_class(class);
         // SAFETY: as in `alloc`.
         list.first = unsafe { next_of(piece).read() };
         return piece;
