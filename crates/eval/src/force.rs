@@ -134,15 +134,22 @@ impl Machine {
 
     #[inline(never)]
     fn force_watched(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        let Some(claim) = thunk.claim() else { return self.force_claimed(thunk, pos) };
+        let Some(claim) = thunk.claim_by(self.thread) else { return self.force_claimed(thunk, pos) };
         Stats::bump(&self.stats.forces);
         let outer = claim.begin();
-        // PERF: nearly every thunk is code of the running instance; what else there is stays out of the way.
+        let is_elsewhere = claim.is_elsewhere(outer);
+        if is_elsewhere {
+            self.running.borrow_mut().push(Production::current().stamp());
+        }
+        // PERF: nearly every thunk is code; what else there is stays out of the way.
         let result = match claim.body() {
-            Some((body, [])) if !claim.is_elsewhere(outer) && !self.is_stack_low() => self.run_closed(body),
-            Some((body, captures)) if !claim.is_elsewhere(outer) && !self.is_stack_low() => self.run(body, captures),
-            _ => self.perform(&claim, outer, pos),
+            Some((body, [])) if !self.is_stack_low() => self.run_closed(body),
+            Some((body, captures)) if !self.is_stack_low() => self.run(body, captures),
+            _ => self.with_stack(|| self.perform(claim.work(), pos)),
         };
+        if is_elsewhere {
+            self.running.borrow_mut().pop();
+        }
         let production = Production::end(outer);
         match result {
             Ok(value) if production.is_marked() || !self.is_here() => self.publish_specially(claim, production, value),
@@ -154,31 +161,14 @@ impl Machine {
         }
     }
 
-    #[inline(never)]
-    fn perform(&self, claim: &Claim, outer: Production, pos: Pos) -> Result<Value> {
-        if claim.is_elsewhere(outer) {
-            return self.perform_elsewhere(claim, pos);
-        }
-        self.with_stack(|| self.perform_here(claim.work(), pos))
-    }
-
     /// Whether nothing is evaluated on behalf of another instance.
     #[inline]
     fn is_here(&self) -> bool {
         self.aheads.get() == 0
     }
 
-    /// Forces a thunk of another instance than the running one.
     #[inline(never)]
-    fn perform_elsewhere(&self, claim: &Claim, pos: Pos) -> Result<Value> {
-        self.running.borrow_mut().push(Production::current().stamp());
-        let result = self.with_stack(|| self.perform_here(claim.work(), pos));
-        self.running.borrow_mut().pop();
-        result
-    }
-
-    #[inline(always)]
-    fn perform_here(&self, work: Work, pos: Pos) -> Result<Value> {
+    fn perform(&self, work: Work, pos: Pos) -> Result<Value> {
         match work {
             Work::Run(body, []) => self.run_closed(body),
             Work::Run(body, captures) => self.run(body, captures),

@@ -40,11 +40,11 @@ impl Head {
         true
     }
 
-    /// As [`Head::claim`] in a process of one thread, for a thunk outside all instances.
+    /// As [`Head::claim`] in a process of one thread, for a thunk with this stamp, which is none outside all instances.
     #[inline]
     #[allow(dead_code, reason = "the model has several threads")]
-    pub fn claim_alone(&self, thread: u32) {
-        self.0.store(header(kind::CLAIMED, 0, thread as u64), Ordering::Relaxed);
+    pub fn claim_alone(&self, thread: u32, stamp: u64) {
+        self.0.store(header(kind::CLAIMED, 0, thread as u64) | stamp, Ordering::Relaxed);
     }
 
     /// As [`Head::finish`] in a process of one thread.

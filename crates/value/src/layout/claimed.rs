@@ -1,7 +1,7 @@
 //! A thunk that this thread has claimed: what it has to do, and how its claim ends.
 
 use super::thunk::{body_at, single_threaded};
-use super::{Application, Item, Label, Production, Slot, Thunk, Value, Work, beside, heap, kind};
+use super::{Application, Item, Label, Production, Slot, Thunk, Value, Work, beside, kind};
 use super::{header, header_address, header_count, header_kind, header_low, header_stamp, with_kind};
 use crate::{Body, Error};
 
@@ -75,11 +75,11 @@ impl Claim {
         Application::Slots(self.thunk.parts(header_count(self.head) as usize))
     }
 
-    /// Whether the running production is of the thunk's instance and has been quiet: nothing but the value is to be kept.
+    /// Whether the production that runs again, which is of the thunk's instance, has been quiet: nothing but the value is to be kept.
     #[inline]
     pub fn is_quiet(&self) -> bool {
-        // One that was noisy or has a label has more bits than a stamp, and is no thunk's.
-        header_stamp(self.head) == heap::production()
+        debug_assert!(Production::current().is_of(self.head));
+        !Production::current().is_marked()
     }
 
     /// Publishes the result of a thunk claimed alone or by [`Thunk::claim_code_here`] and its like.

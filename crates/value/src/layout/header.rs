@@ -100,6 +100,13 @@ pub const fn header_stamp(word: u64) -> u64 {
     word & STAMP
 }
 
+/// Kind and stamp alone, as a number.
+#[inline]
+#[allow(dead_code, reason = "the model of the protocol has no instances")]
+pub const fn kind_and_stamp(word: u64) -> u64 {
+    word >> STAMP_AT
+}
+
 /// What a header says besides its kind and stamp: an address, or count and number.
 #[inline]
 #[allow(dead_code, reason = "the model of the protocol has no code")]

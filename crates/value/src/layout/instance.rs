@@ -1,7 +1,7 @@
 //! Which instance the running code belongs to. Everything made meanwhile carries its stamp (decision 0011): cells of one
 //! instance of a call are told from those of another, and from what is outside.
 
-use super::header::{STAMP_BITS, stamp_bits, stamp_number};
+use super::header::{STAMP_BITS, header, kind_and_stamp, stamp_bits, stamp_number};
 use super::{Thunk, Value, header_stamp, heap, word::tag};
 
 /// The number of an instance. Zero is what no instance made: constants, globals, the program itself.
@@ -39,6 +39,9 @@ pub type Label = u32;
 pub struct Production(u64);
 
 const NOISE: u64 = 1;
+/// Is there with noise or a label. No stamp has it, and where it is in a header every thunk has a bit of its kind: one comparison
+/// tells whether a thunk is of this production and that is quiet ([`Production::suits`]).
+const MARKED: u64 = 1 << 63;
 const LABEL_AT: u32 = 8;
 const LABEL: u64 = (Label::MAX as u64) << LABEL_AT;
 
@@ -79,7 +82,7 @@ impl Production {
     /// Whether more than the value must be kept of it: it was noisy or observed something.
     #[inline]
     pub fn is_marked(self) -> bool {
-        self.0 & (NOISE | LABEL) != 0
+        self.0 & MARKED != 0
     }
 
     /// What it has observed.
@@ -91,7 +94,9 @@ impl Production {
     /// Says what the running production has observed.
     #[inline]
     pub fn set_label(label: Label) {
-        heap::set_production(heap::production() & !LABEL | u64::from(label) << LABEL_AT);
+        let rest = heap::production() & !(LABEL | MARKED);
+        let marked = if label != 0 || rest & NOISE != 0 { MARKED } else { 0 };
+        heap::set_production(rest | marked | u64::from(label) << LABEL_AT);
     }
 
     /// The instance.
@@ -106,9 +111,16 @@ impl Production {
         header_stamp(self.0) == header_stamp(head)
     }
 
+    /// The stamp in its place, if the header is of one of these kinds and of this production's instance, and the production is quiet.
+    #[inline(always)]
+    pub(super) fn suits(self, head: u64, kinds: &[u8]) -> Option<u64> {
+        let differs = kind_and_stamp(head ^ self.0);
+        kinds.iter().any(|&kind| differs == kind_and_stamp(header(kind, 0, 0))).then_some(self.0)
+    }
+
     /// Makes the running production noisy.
     pub fn make_noise() {
-        heap::set_production(heap::production() | NOISE);
+        heap::set_production(heap::production() | NOISE | MARKED);
     }
 }
 

@@ -9,7 +9,7 @@ use super::claim::Head;
 use super::perturb;
 use super::waits::Waits;
 use super::header::{ITEMS, STAMP, stamp_number};
-use super::{Activation, Application, Claim, Item, Label, Slot, Stamp, Value, heap, kind, word::tag};
+use super::{Activation, Application, Claim, Item, Label, Production, Slot, Stamp, Value, heap, kind, word::tag};
 use super::{header, header_address, header_count, header_kind, header_low, header_of, header_payload, header_stamp, with_kind};
 use crate::{Body, Error};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -263,6 +263,12 @@ impl Thunk {
     /// Claims a suspended thunk for this thread; `None` when it is in any other state.
     #[inline]
     pub fn claim(&'static self) -> Option<Claim> {
+        self.claim_by(Thunk::this_thread())
+    }
+
+    /// The same for who knows this thread's number.
+    #[inline]
+    pub fn claim_by(&'static self, thread: u32) -> Option<Claim> {
         let head = self.head.load();
         if !matches!(header_kind(head), kind::SUSPENDED | kind::APPLY | kind::ITEM | kind::TRANSPORT) {
             return None;
@@ -271,7 +277,7 @@ impl Thunk {
         if shared {
             perturb::perhaps_yield();
         }
-        if !self.head.claim(head, Thunk::this_thread(), shared) {
+        if !self.head.claim(head, thread, shared) {
             return None;
         }
         Some(Claim { thunk: self, head })
@@ -296,7 +302,7 @@ impl Thunk {
             return None;
         }
         debug_assert_eq!(header_stamp(head), 0);
-        self.head.claim_alone(thread);
+        self.head.claim_alone(thread, 0);
         Some(Claim { thunk: self, head })
     }
 
@@ -304,27 +310,24 @@ impl Thunk {
     /// the production has been quiet: then it need not be changed for another.
     #[inline]
     pub fn claim_code_here(&'static self, thread: u32) -> Option<Claim> {
-        self.claim_here(thread, |kind| kind == kind::SUSPENDED)
+        self.claim_here(thread, &[kind::SUSPENDED])
     }
 
     /// The same for applications.
     #[inline]
     pub fn claim_application_here(&'static self, thread: u32) -> Option<Claim> {
-        self.claim_here(thread, |kind| matches!(kind, kind::APPLY | kind::ITEM))
+        self.claim_here(thread, &[kind::APPLY, kind::ITEM])
     }
 
     #[inline(always)]
-    fn claim_here(&'static self, thread: u32, fits: impl Fn(u8) -> bool) -> Option<Claim> {
+    fn claim_here(&'static self, thread: u32, kinds: &[u8]) -> Option<Claim> {
         let head = self.head.load();
-        if !fits(header_kind(head)) || SHARED.load(Ordering::Relaxed) {
+        let stamp = Production::current().suits(head, kinds)?;
+        if SHARED.load(Ordering::Relaxed) {
             return None;
         }
-        let claim = Claim { thunk: self, head };
-        if !claim.is_quiet() {
-            return None;
-        }
-        self.head.claim(head, thread, false);
-        Some(claim)
+        self.head.claim_alone(thread, stamp);
+        Some(Claim { thunk: self, head })
     }
 
     #[cold]
