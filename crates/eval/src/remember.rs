@@ -10,10 +10,9 @@ use crate::frame::Frame;
 use crate::{Machine, Stats};
 use firn_memo::kept::labels;
 use firn_ir::Standing;
-use firn_memo::{Closed, Entry, Instances, Key, Mode, Pairs};
+use firn_memo::{Closed, ClosedTerms, Entry, Instances, Key, Mode, Pairs};
 use firn_source::{Pos, Symbol};
-use firn_value::{Body, Closure, Expr, Label, Lambda, Production, Result, Slot, Stamp, Thunk, ThunkState, Value, Work};
-use smallvec::SmallVec;
+use firn_value::{Body, Closure, Expr, Label, Lambda, Production, Result, Slot, Stamp, Thunk, Value, Work};
 use std::sync::atomic::Ordering;
 
 impl Machine {
@@ -39,10 +38,9 @@ impl Machine {
             self.shallower(depth);
             set?;
         }
-        self.lay_out(&locals[..lambda.arity()]);
         let words = (closure.captures(), &locals[..lambda.arity()]);
         self.running.borrow_mut().push(Production::current().stamp());
-        let key = memo.key(lambda, words, &self.running.borrow());
+        let key = memo.key(lambda, words, &self.running.borrow(), &|thunk| self.build(thunk));
         self.running.borrow_mut().pop();
         let key = match key {
             Ok(key) => key,
@@ -71,36 +69,10 @@ impl Machine {
         result
     }
 
-    /// Builds the literals among the arguments: lists, sets and functions that are written there, so that they can be compared.
-    /// That evaluates nothing, prints nothing and cannot fail, and the cells go on counting as unevaluated.
-    fn lay_out(&self, args: &[Slot]) {
-        let mut todo: SmallVec<[Value; 16]> = args.iter().map(Slot::get).collect();
-        let mut left = MOST_LITERALS;
-        while let Some(cell) = todo.pop() {
-            left -= 1;
-            if left == 0 {
-                return;
-            }
-            let value = match cell.as_thunk().map(|thunk| (thunk, thunk.state())) {
-                None => cell,
-                Some((_, ThunkState::Forced(value) | ThunkState::Noisy(value, _) | ThunkState::Ahead(value, _) | ThunkState::Labelled(value, _))) => value,
-                Some((thunk, ThunkState::Suspended)) if thunk.suspended_body().is_some_and(|(body, _)| is_literal(&body.expr)) => {
-                    match self.build(thunk) {
-                        Some(value) => value,
-                        None => continue,
-                    }
-                }
-                Some(_) => continue,
-            };
-            if let Some(list) = value.as_list().filter(|list| list.guard().is_none() && list.len() < left) {
-                todo.extend(list.iter());
-            } else if let Some(set) = value.as_attrs().filter(|set| set.guard().is_none() && set.len() < left) {
-                todo.extend(set.iter().map(|(_, _, cell)| cell));
-            }
-        }
-    }
-
+    /// Builds what nothing but a list, a set or a function is written for, so that it can be compared. That evaluates nothing, prints
+    /// nothing and cannot fail, and the cell goes on counting as unevaluated.
     fn build(&self, thunk: &'static Thunk) -> Option<Value> {
+        thunk.suspended_body().filter(|(body, _)| is_literal(&body.expr))?;
         let claim = thunk.claim()?;
         let outer = claim.begin();
         let built = match claim.work() {
@@ -176,11 +148,30 @@ impl Machine {
     /// Runs code without captures: once, if what it gives is plain and it is quiet.
     #[inline(never)]
     pub(crate) fn run_closed(&self, body: &'static Body) -> Result<Value> {
+        // PERF: most programs keep no such value, and most of this code makes a set, a list or a function, which are not kept.
+        if gives_cells(&body.expr) {
+            return self.run(body, &[]);
+        }
+        if self.labelled || !self.shared.memo.closed.is_empty() {
+            return self.run_known(body);
+        }
+        let (before, noises) = (self.steps(), self.noises.get());
+        let value = self.run(body, &[])?;
+        let steps = self.steps() - before;
+        if ClosedTerms::is_worth(steps) {
+            self.keep_closed(body, value, steps, noises);
+        }
+        Ok(value)
+    }
+
+    /// The same where values are kept, or may have labels.
+    #[inline(never)]
+    fn run_known(&self, body: &'static Body) -> Result<Value> {
         let memo = &self.shared.memo;
         if !memo.is_on() || memo.is_deep() {
             return self.run(body, &[]);
         }
-        let known = memo.closed.get(body);
+        let known = if memo.closed.is_empty() { None } else { memo.closed.get(body) };
         if let Some((value, steps)) = known
             && memo.mode != Mode::Shadow
         {
@@ -193,10 +184,19 @@ impl Machine {
         let value = value?;
         match known {
             Some((known, _)) => self.shadow(known, value, None),
-            None if self.noises.get() == noises && label == 0 && !memo.is_deep() => memo.closed.keep(body, value, self.steps() - before),
+            None if label == 0 => self.keep_closed(body, value, self.steps() - before, noises),
             None => {}
         }
         Ok(value)
+    }
+
+    /// Keeps the value of a closed term if it was not cheap and as many productions have been noisy as before.
+    #[inline(never)]
+    fn keep_closed(&self, body: &'static Body, value: Value, steps: u64, noises: u64) {
+        let memo = &self.shared.memo;
+        if self.noises.get() == noises && memo.is_on() && !memo.is_deep() {
+            memo.closed.keep(body, value, steps);
+        }
     }
 
     /// Runs code in a production of its own: what the one around it has observed already, this may observe again.
@@ -279,9 +279,6 @@ impl Machine {
     }
 }
 
-/// The most cells of arguments that are looked at for literals.
-const MOST_LITERALS: usize = 48;
-
 /// Whether code does nothing but build a list, a set or a function.
 fn is_literal(expr: &Expr) -> bool {
     match expr {
@@ -289,6 +286,12 @@ fn is_literal(expr: &Expr) -> bool {
         Expr::Attrs(node) => node.dynamic.is_empty() && node.rec.is_none(),
         _ => false,
     }
+}
+
+/// Whether code gives a list, a set or a function, if anything.
+#[inline]
+fn gives_cells(expr: &Expr) -> bool {
+    matches!(expr, Expr::List(_) | Expr::Lambda(_) | Expr::Attrs(_))
 }
 
 /// Whether the value consists of cells.

@@ -19,17 +19,19 @@ const WORTH: u64 = 16;
 impl Closed {
     /// The value of a term, and the steps that it took to get it.
     pub fn get(&self, body: &'static Body) -> Option<(Value, u64)> {
-        // PERF: most programs keep none.
-        if !self.any.load(Ordering::Relaxed) {
-            return None;
-        }
         self.values.read().unwrap_or_else(PoisonError::into_inner).get(&std::ptr::from_ref(body).addr()).copied()
     }
 
-    /// Keeps the value of a term that was evaluated quietly, if it is plain and was not cheap.
+    /// Whether a term may be worth keeping that took so many steps.
+    #[inline]
+    pub fn is_worth(steps: u64) -> bool {
+        steps >= WORTH
+    }
+
+    /// Keeps the value of a term that was evaluated quietly, if it is plain and was [not cheap](Closed::is_worth).
     pub fn keep(&self, body: &'static Body, value: Value, steps: u64) {
         let is_plain = value.as_str().is_some() || value.as_path().is_some() || value.as_int().is_some() || value.as_bool().is_some();
-        if is_plain && steps >= WORTH {
+        if is_plain && Closed::is_worth(steps) {
             let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
             values.insert(std::ptr::from_ref(body).addr(), (value, steps));
             self.any.store(true, Ordering::Relaxed);
@@ -41,8 +43,9 @@ impl Closed {
         self.values.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Whether none is kept.
+    /// Whether none is kept, as far as this thread knows.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        !self.any.load(Ordering::Relaxed)
     }
 }

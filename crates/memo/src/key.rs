@@ -93,10 +93,25 @@ fn constant(thunk: &'static Thunk) -> Option<Value> {
     }
 }
 
+/// Builds the value of a thunk for which nothing but a list, a set or a function is written. That evaluates nothing, prints nothing and
+/// cannot fail, and the cell goes on counting as unevaluated.
+pub type Build<'a> = &'a dyn Fn(&'static Thunk) -> Option<Value>;
+
+/// What a cell is to the key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Data of an argument: what is written for it is built, so that it can be compared.
+    Data,
+    /// Captured.
+    Held,
+    /// Reachable, and nothing of it counts for the hash.
+    Hidden,
+}
+
 struct Walk<'a> {
     hasher: FxHasher,
-    /// What is to be looked at, and whether it counts for the hash.
-    todo: SmallVec<[(Value, bool); 32]>,
+    /// What is to be looked at.
+    todo: SmallVec<[(Value, Part); 32]>,
     seen: SmallVec<[u64; 32]>,
     left: usize,
     positions: Vec<Pos>,
@@ -104,6 +119,7 @@ struct Walk<'a> {
     outside: Outside<'a>,
     identified: &'a FxHashSet<u64>,
     newly: SmallVec<[u64; 16]>,
+    build: Build<'a>,
 }
 
 impl Key {
@@ -114,12 +130,14 @@ impl Key {
         known: &Identified,
         outside: Outside<'_>,
         limit: usize,
+        build: Build<'_>,
     ) -> Result<Key, Refusal> {
         let words: SmallVec<[Value; 6]> = captures.iter().chain(args).map(Slot::get).collect();
+        let parts = words.iter().enumerate().map(|(at, &word)| (word, if at < captures.len() { Part::Held } else { Part::Data }));
         let mut identified = known.all.lock().unwrap_or_else(|e| e.into_inner());
         let mut walk = Walk {
             hasher: FxHasher::default(),
-            todo: words.iter().rev().map(|&word| (word, true)).collect::<SmallVec<_>>(),
+            todo: parts.rev().collect(),
             seen: SmallVec::new(),
             left: limit,
             positions: Vec::new(),
@@ -127,6 +145,7 @@ impl Key {
             outside,
             identified: &identified,
             newly: SmallVec::new(),
+            build,
         };
         std::ptr::from_ref(code).addr().hash(&mut walk.hasher);
         walk.run()?;
@@ -138,28 +157,28 @@ impl Key {
 
 impl Walk<'_> {
     fn run(&mut self) -> Result<(), Refusal> {
-        while let Some((cell, counts)) = self.todo.pop() {
+        while let Some((cell, part)) = self.todo.pop() {
             self.left = self.left.checked_sub(1).ok_or(Refusal::Large)?;
             match cell.as_thunk() {
-                None => self.value(cell, counts)?,
-                Some(thunk) => self.thunk(cell, thunk, counts)?,
+                None => self.value(cell, part)?,
+                Some(thunk) => self.thunk(cell, thunk, part)?,
             }
         }
         Ok(())
     }
 
-    fn mix(&mut self, counts: bool, part: impl Hash) {
-        if counts {
-            part.hash(&mut self.hasher);
+    fn mix(&mut self, part: Part, content: impl Hash) {
+        if part != Part::Hidden {
+            content.hash(&mut self.hasher);
         }
     }
 
     /// Whether it is the first visit. Later ones count for the order of the first.
-    fn first(&mut self, word: Value, counts: bool) -> bool {
+    fn first(&mut self, word: Value, part: Part) -> bool {
         // PERF: at most a few hundred; most walks end after a few dozen.
         match self.seen.iter().position(|&seen| seen == word.identity()) {
             Some(at) => {
-                self.mix(counts, at);
+                self.mix(part, at);
                 false
             }
             None => {
@@ -170,48 +189,53 @@ impl Walk<'_> {
     }
 
     /// Whether the word stands for itself because it is a file's; it counts as that, and the file is noted.
-    fn stands_for_itself(&mut self, word: Value, counts: bool) -> bool {
+    fn stands_for_itself(&mut self, word: Value, part: Part) -> bool {
         let Some(file) = self.outside.file_of(word) else { return false };
-        self.mix(counts, (11u8, word.identity()));
+        self.mix(part, (11u8, word.identity()));
         if !self.files.contains(&file) {
             self.files.push(file);
         }
         true
     }
 
-    fn push(&mut self, slots: &[Slot], counts: bool) -> Result<(), Refusal> {
-        self.push_parts(slots.iter().map(Slot::get), counts)
+    fn push(&mut self, slots: &[Slot], part: Part) -> Result<(), Refusal> {
+        self.push_parts(slots.iter().map(Slot::get), part)
     }
 
-    fn push_parts(&mut self, parts: impl ExactSizeIterator<Item = Value> + DoubleEndedIterator, counts: bool) -> Result<(), Refusal> {
+    fn push_parts(&mut self, parts: impl ExactSizeIterator<Item = Value> + DoubleEndedIterator, part: Part) -> Result<(), Refusal> {
         if self.todo.len() + parts.len() > self.left {
             return Err(Refusal::Large);
         }
-        self.mix(counts, parts.len());
-        self.todo.extend(parts.rev().map(|part| (part, counts)));
+        self.mix(part, parts.len());
+        self.todo.extend(parts.rev().map(|cell| (cell, part)));
         Ok(())
     }
 
-    fn thunk(&mut self, cell: Value, thunk: &'static Thunk, counts: bool) -> Result<(), Refusal> {
+    /// The value of a cell, if it is known or can be built.
+    fn known(&self, cell: Value, thunk: &'static Thunk, part: Part) -> Option<Value> {
+        known(cell).or_else(|| if part == Part::Data { (self.build)(thunk) } else { None })
+    }
+
+    fn thunk(&mut self, cell: Value, thunk: &'static Thunk, part: Part) -> Result<(), Refusal> {
         let is_identified = self.identified.contains(&cell.identity());
-        if !is_identified && let Some(value) = known(cell) {
-            self.todo.push((value, counts));
+        if !is_identified && let Some(value) = self.known(cell, thunk, part) {
+            self.todo.push((value, part));
             return Ok(());
         }
-        if !self.first(cell, counts) {
+        if !self.first(cell, part) {
             return Ok(());
         }
-        self.mix(counts, cell.identity());
+        self.mix(part, cell.identity());
         if !is_identified {
             self.newly.push(cell.identity());
         }
-        if self.stands_for_itself(cell, false) {
+        if self.stands_for_itself(cell, Part::Hidden) {
             return Ok(());
         }
         match (known(cell), thunk.suspended_work()) {
-            (Some(value), _) => self.todo.push((value, false)),
-            (None, Some(Work::Run(_, slots))) => self.push(slots, false)?,
-            (None, Some(Work::Apply(application))) => self.push_parts(application.parts(), false)?,
+            (Some(value), _) => self.todo.push((value, Part::Hidden)),
+            (None, Some(Work::Run(_, slots))) => self.push(slots, Part::Hidden)?,
+            (None, Some(Work::Apply(application))) => self.push_parts(application.parts(), Part::Hidden)?,
             (None, Some(Work::Transport(..))) => return Err(Refusal::Transported),
             (None, None) => {
                 let failed = matches!(thunk.state(), ThunkState::Failed(..));
@@ -221,57 +245,58 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn value(&mut self, value: Value, counts: bool) -> Result<(), Refusal> {
+    fn value(&mut self, value: Value, part: Part) -> Result<(), Refusal> {
         if let Some(string) = value.as_str() {
-            self.mix(counts, (1u8, string.bytes()));
-        } else if self.stands_for_itself(value, counts) {
+            self.mix(part, (1u8, string.bytes()));
+        } else if self.stands_for_itself(value, part) {
         } else if let Some(list) = value.as_list() {
-            if self.first(value, counts) {
+            if self.first(value, part) {
                 if list.guard().is_some() {
                     return Err(Refusal::Large);
                 }
-                self.mix(counts, 2u8);
-                self.push(list.slots(), counts)?;
+                self.mix(part, 2u8);
+                self.push(list.slots(), part)?;
             }
         } else if let Some(set) = value.as_attrs() {
-            if self.first(value, counts) {
+            if self.first(value, part) {
                 // To look into a guarded set would be to observe all that its names rest on.
                 // PERF: a large set in layers is not flattened only to be found too large (hello: 3 %).
                 if set.guard().is_some() || self.todo.len() + set.len() > self.left {
                     return Err(Refusal::Large);
                 }
                 let (shape, cells) = set.flat();
-                self.push(cells, counts)?;
-                self.mix(counts, (3u8, shape.names()));
+                self.push(cells, part)?;
+                self.mix(part, (3u8, shape.names()));
                 self.positions.extend(shape.positions().iter().filter(|pos| pos.is_some()));
             }
         } else if let Some(function) = value.as_function() {
-            if self.first(value, counts) {
-                self.function(function, counts)?;
+            if self.first(value, part) {
+                self.function(function, part)?;
             }
         } else if let Some(n) = value.as_int() {
-            self.mix(counts, (4u8, n));
+            self.mix(part, (4u8, n));
         } else if let Some(x) = value.as_float() {
-            self.mix(counts, (5u8, x.to_bits()));
+            self.mix(part, (5u8, x.to_bits()));
         } else if let Some(path) = value.as_path() {
-            self.mix(counts, (6u8, path));
+            self.mix(part, (6u8, path));
         } else {
-            self.mix(counts, (7u8, value.identity()));
+            self.mix(part, (7u8, value.identity()));
         }
         Ok(())
     }
 
-    fn function(&mut self, function: Function, counts: bool) -> Result<(), Refusal> {
+    fn function(&mut self, function: Function, part: Part) -> Result<(), Refusal> {
+        let held = if part == Part::Hidden { Part::Hidden } else { Part::Held };
         match function {
             Function::Closure(closure) => {
-                self.mix(counts, (8u8, std::ptr::from_ref(closure.lambda()).addr()));
-                self.push(closure.captures(), counts)?;
+                self.mix(part, (8u8, std::ptr::from_ref(closure.lambda()).addr()));
+                self.push(closure.captures(), held)?;
             }
-            Function::Primop(primop) => self.mix(counts, (9u8, primop.index)),
+            Function::Primop(primop) => self.mix(part, (9u8, primop.index)),
             Function::Partial(partial) => {
-                self.mix(counts, 10u8);
-                self.todo.push((partial.function(), counts));
-                self.push(partial.args(), counts)?;
+                self.mix(part, 10u8);
+                self.todo.push((partial.function(), held));
+                self.push(partial.args(), held)?;
             }
         }
         Ok(())

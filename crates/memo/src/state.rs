@@ -1,7 +1,7 @@
 //! The state of the memo that all machines of an evaluation share.
 
 use crate::key::Identified;
-use crate::{ClosedTerms, Entry, Instances, Key, Maps, Outside, Profits, Refusal, Stats, Table};
+use crate::{Build, ClosedTerms, Entry, Instances, Key, Maps, Outside, Profits, Refusal, Stats, Table};
 use firn_ir::Standing;
 use firn_source::Symbol;
 use firn_value::{Lambda, Slot, Stamp, Value};
@@ -60,6 +60,8 @@ const PATIENCE: u8 = 24;
 const LITTLE_PATIENCE: u8 = 12;
 /// A call without a key counts for so many.
 const REFUSED: u8 = 13;
+/// And one whose key is too large, if no call of the function has paid.
+const HOPELESS: u8 = PATIENCE + 1;
 /// So many calls of each function are measured.
 const TRIALS: u8 = 2;
 /// Steps that make a call expensive: taking its key is nothing beside it.
@@ -94,12 +96,17 @@ impl Memo {
     }
 
     /// The key of a call, or why it has none. Counts the call against the function until it is answered.
-    pub fn key(&self, code: &'static Lambda, words: (&[Slot], &[Slot]), running: &[Stamp]) -> Result<Key, Refusal> {
+    /// `build` builds what nothing but a list, a set or a function is written for.
+    pub fn key(&self, code: &'static Lambda, words: (&[Slot], &[Slot]), running: &[Stamp], build: Build<'_>) -> Result<Key, Refusal> {
         let outside = Outside { instances: &self.instances, running };
         let limit = if code.marks.has_paid() { LIMIT } else { FIRST_LIMIT };
-        let key = Key::of(code, words, &self.identified, outside, limit);
-        // What is too large once is so again, and found to be at the same cost.
-        code.marks.count(if key.is_ok() { 1 } else { REFUSED });
+        let key = Key::of(code, words, &self.identified, outside, limit, build);
+        code.marks.count(match key {
+            Ok(_) => 1,
+            // What is too large once is so again, and found to be at the same cost.
+            Err(Refusal::Large) if !code.marks.has_paid() => HOPELESS,
+            Err(_) => REFUSED,
+        });
         let is_enough = match code.marks.standing() {
             Standing::Chosen(calls) => calls > PATIENCE,
             Standing::Expensive(calls) => calls > LITTLE_PATIENCE,
