@@ -47,4 +47,4 @@ pub use files::find_in_search_path;
 pub use install::{install, install_with};
 pub use json::value_to_json;
 pub use xml::value_to_xml;
-pub use store::{attach, derivation_at, hash_modulo_at};
+pub use store::{attach, derivation_at, hash_modulo_at, hashes_in, know_hashes};

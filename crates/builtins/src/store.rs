@@ -6,6 +6,7 @@
 use firn_eval::{Copier, Error, ErrorKind, Machine, Result, Shared, color_bytes, context_elements, store_error};
 use firn_host::{AbsPath, EvalOnly, HostError, Store};
 use firn_memo::kept::labels;
+use firn_memo::kept::parts::DerivationHash;
 use firn_source::Pos;
 use firn_store::context::{Built, Element};
 use firn_store::derivation::{Derivation, HashModulo};
@@ -49,6 +50,44 @@ pub fn derivation_at(machine: &Machine, path: &StorePath) -> Result<Derivation> 
 /// The hash by which dependents know a derivation that this evaluation made, or that its store has.
 pub fn hash_modulo_at(machine: &Machine, path: &StorePath) -> Result<HashModulo> {
     store(machine).hash_modulo(machine, path)
+}
+
+/// The hashes of derivations that this evaluation knows, of those that `contexts` name.
+pub fn hashes_in(machine: &Machine, contexts: impl Iterator<Item = Context>) -> Vec<DerivationHash> {
+    let (store, dir) = (store(machine), machine.store_dir());
+    let known = lock(&store.modulo);
+    let mut found = std::collections::BTreeMap::new();
+    for element in contexts.flat_map(context_elements) {
+        let path = match element {
+            Element::Opaque(_) => continue,
+            Element::DrvDeep(path) => path,
+            Element::Built(built) => built.drv,
+        };
+        let hash = match known.get(&path) {
+            Some((HashModulo::Regular(hash), _)) => (0, *hash),
+            Some((HashModulo::Fixed(hash), _)) => (1, *hash),
+            Some((HashModulo::Deferred, _)) => (2, [0; 32]),
+            None => continue,
+        };
+        found.insert(dir.print(&path), hash);
+    }
+    found.into_iter().map(|(path, (kind, hash))| (path, kind, hash)).collect()
+}
+
+/// Tells this evaluation the hashes of derivations that it did not make; they follow from their names.
+pub fn know_hashes(machine: &Machine, hashes: &[DerivationHash]) {
+    let (store, dir) = (store(machine), machine.store_dir());
+    let mut known = lock(&store.modulo);
+    for (path, kind, hash) in hashes {
+        let hash = match kind {
+            0 => HashModulo::Regular(*hash),
+            1 => HashModulo::Fixed(*hash),
+            _ => HashModulo::Deferred,
+        };
+        if let Ok(path) = dir.parse(path) {
+            known.entry(path).or_insert((hash, 0));
+        }
+    }
 }
 
 /// Attaches a store that writes nothing.

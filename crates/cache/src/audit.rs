@@ -16,6 +16,8 @@ pub struct Statistics {
     pub questions: u64,
     /// Answers.
     pub records: u64,
+    /// Evaluations of which parts are kept.
+    pub parts: u64,
     /// Nodes of observations.
     pub observations: u64,
     /// Results stored apart.
@@ -68,13 +70,17 @@ impl Disk {
         for entry in environment.records.iter(&txn)? {
             let (key, sealed) = entry?;
             let question = key.get(..32).unwrap_or_default();
+            let record = unseal(sealed_kind(0), key, sealed).and_then(|bytes| Record::decode(bytes).ok());
+            if record.as_ref().is_some_and(|record| Key::is_of_parts(&record.question)) {
+                statistics.records -= 1;
+                statistics.parts += 1;
+                continue;
+            }
             if before.as_deref() != Some(question) {
                 statistics.questions += 1;
                 before = Some(question.to_vec());
             }
-            if let Some(Ok(record)) = unseal(sealed_kind(0), key, sealed).map(Record::decode) {
-                statistics.cost += record.cost;
-            }
+            statistics.cost += record.map_or(0, |record| record.cost);
         }
         drop(txn);
         statistics.bytes = collect::size(environment)?;

@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// Results longer than this are stored apart, under their digest.
 const INLINE: usize = 1024;
 
+/// Of results longer than this a question keeps the last two.
+const LARGE: usize = 1 << 20;
+
 /// How long the first of what is written together waits for more.
 const WHILE: Duration = Duration::from_millis(200);
 
@@ -251,7 +254,7 @@ fn forget_oldest(
     question: &Digest,
     newest: &[u8],
 ) -> Result<(), heed::Error> {
-    let mut known: Vec<(i64, Vec<u8>)> = Vec::new();
+    let (mut known, mut large) = (Vec::new(), Vec::new());
     for entry in environment.records.prefix_iter(txn, &question.0)? {
         let (key, sealed) = entry?;
         if key == newest {
@@ -260,7 +263,20 @@ fn forget_oldest(
         let record = unseal(sealed_kind(0), key, sealed).and_then(|bytes| Record::decode(bytes).ok());
         let used = environment.uses.get(txn, key)?.and_then(|sealed| unseal(sealed_kind(4), key, sealed));
         let used = used.and_then(|bytes| bytes.try_into().ok()).map_or(i64::MIN, i64::from_le_bytes);
-        known.push((record.map_or(i64::MIN, |record| record.made.max(used)), key.to_vec()));
+        let when = record.as_ref().map_or(i64::MIN, |record| record.made.max(used));
+        if let Some(Stored::Blob(digest)) = record.map(|record| record.result)
+            && environment.tables()[2].get(txn, &digest.0)?.is_some_and(|sealed| sealed.len() > LARGE)
+        {
+            large.push((when, key.to_vec(), digest));
+        } else {
+            known.push((when, key.to_vec()));
+        }
+    }
+    large.sort();
+    for (_, key, digest) in large.iter().take(large.len().saturating_sub(1)) {
+        environment.records.delete(txn, key)?;
+        environment.uses.delete(txn, key)?;
+        environment.tables()[2].delete(txn, &digest.0)?;
     }
     known.sort();
     for (_, key) in known.iter().take(known.len().saturating_sub(HISTORY - 1)) {

@@ -12,6 +12,8 @@
 
 mod glance;
 mod history;
+mod look;
+mod parts;
 mod recorder;
 mod witness;
 
@@ -21,13 +23,14 @@ pub use history::Remembered;
 use crate::log::{Heard, Log};
 use crate::settings::Resolved;
 use crate::shared::Shared;
-use firn_cache::{Answer, Batch, Disk, Found, Later, Reading, Vouched, Writer};
+use firn_cache::{Answer, Batch, Disk, Later, Vouched, Writer};
+use firn_eval::Machine;
 use firn_host::{
-    AbsPath, FileType, Group, Host, Passing, Question, RecordedStore, Recording, Seen, Sink, Store,
+    AbsPath, FileType, Group, Host, Question, RecordedStore, Recording, Seen, Sink, Store,
 };
 use firn_memo::kept::{
-    Asked, Counts, ENTRY, Encoded, Entry, HERE, Judged, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stored, Verifier,
-    digests, labels, plain,
+    Asked, Counts, ENTRY, Encoded, Entry, HERE, Judged, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stored,
+    digests, labels, plain, trace,
 };
 use firn_store::store_dir::StoreDir;
 use firn_value::{Context, List, ListBuilder, Production, Value};
@@ -63,6 +66,8 @@ pub struct Memory {
     stamps: Mutex<Vec<Vouched>>,
     /// Several questions are asked in this run.
     several: AtomicBool,
+    /// Parts may be learned and taken.
+    learns: bool,
     /// What is known is evaluated as well: to compare it, or to measure it.
     evaluates: bool,
     /// What would have been answered, where evaluation is measured.
@@ -107,6 +112,8 @@ pub struct Pending {
     observed: Arc<AtomicU32>,
     /// The answer that memory would have given, where that is checked.
     expected: Option<(Vec<u8>, Vec<u8>)>,
+    /// What of earlier evaluations is of use.
+    plan: parts::Plan,
 }
 
 impl Drop for Pending {
@@ -185,6 +192,10 @@ impl Memory {
         let sink: Arc<dyn Sink> = recorder.clone();
         let recording = Recording::new(host.clone(), Listener(recorder.clone()), store_path.clone());
         let recorded = RecordedStore::new(store.clone(), store_dir.clone(), sink.clone());
+        let (objects, dir) = (store.clone(), store_dir.clone());
+        let lacks = move |path: &AbsPath| dir.split(path.as_bytes()).is_ok_and(|(object, _)| !objects.is_valid(&object).unwrap_or(false));
+        let _ = recorder.lacks.set(Box::new(lacks));
+        trace::end();
         let mut roles = Roles::new();
         roles.assign(STORE, store_path);
         let memory = Memory {
@@ -202,6 +213,8 @@ impl Memory {
             writer: Mutex::default(),
             stamps: Mutex::default(),
             several: AtomicBool::new(false),
+            // Not where the program begins again, or what it does is told.
+            learns: resolved.eval.memo != firn_memo::Mode::Off && !resolved.memo.measured && (once || resolved.memo.mode.is_shadow()),
             evaluates: resolved.memo.mode.is_shadow() || resolved.memo.measured,
             glances: Mutex::default(),
             measured: resolved.memo.measured,
@@ -280,7 +293,7 @@ impl Memory {
         let roles = lock(&self.roles).clone();
         labels::sets().write_for(&roles);
         let key = Key::new(asked, &roles);
-        let found = self.look(&key, &roles, writes);
+        let (found, before) = self.look(&key, &roles, writes);
         let looked = began.elapsed();
         if self.measured {
             self.note_glance(asked, looked, found.as_ref().map(|(found, _)| found.record.cost));
@@ -303,16 +316,18 @@ impl Memory {
             expected = Some((found.result, found.record.log));
         } else {
             counts.misses += 1;
+            drop(counts);
         }
-        Recalled::Unknown(Some(self.pending(key, expected)))
+        let plan = if expected.is_none() && !self.is_several() { self.plan(&key, &asked.entry, before, &roles, writes) } else { parts::Plan::Plain };
+        Recalled::Unknown(Some(self.pending(key, expected, plan)))
     }
 
     /// What this thread does from now on is done for the question.
-    fn pending(&self, key: Key, expected: Option<(Vec<u8>, Vec<u8>)>) -> Pending {
+    fn pending(&self, key: Key, expected: Option<(Vec<u8>, Vec<u8>)>, plan: parts::Plan) -> Pending {
         if !self.is_several() {
             self.log.listen();
         }
-        Pending { key, began: Instant::now(), outer: labels::begin_outside(), observed: self.last.clone(), expected }
+        Pending { key, began: Instant::now(), outer: labels::begin_outside(), observed: self.last.clone(), expected, plan }
     }
 
     /// What this thread observed until now belongs to every question. For a flake, which trees were found while it was locked
@@ -333,78 +348,21 @@ impl Memory {
         self.several.load(Ordering::Relaxed)
     }
 
-    fn look(&self, key: &Key, roles: &Roles, writes: bool) -> Option<(Found, Value)> {
-        let reading = self.disk.read()?;
-        let candidates = reading.records(&key.digest);
-        if candidates.is_empty() && self.shared.is_none() {
-            return None;
-        }
-        let found = self.holding(key, candidates, &reading, roles, writes)?;
-        // What follows is this thread's alone.
-        let value = plain::decode(&found.result, roles).ok()?;
-        Some((found, value))
-    }
-
-    /// The first of the answers that holds, from here or from a remote.
-    fn holding(&self, key: &Key, candidates: Vec<Found>, reading: &Reading<'_>, roles: &Roles, writes: bool) -> Option<Found> {
-        let (judged, shared) = (lock(&self.judged), self.shared.as_ref().map(lock));
-        let witness = Witnessed::new(self, reading);
-        // One run sees one state of a file: where several questions are asked, some evaluate what others verify.
-        let passing = Passing(&*self.host);
-        let host: &dyn Host = if self.is_several() { &*self.host } else { &passing };
-        let verifier = Verifier::new(host, &witness, roles, &judged);
-        let fitting = |found: &Found| {
-            let silent = found.record.log.is_empty() || !self.is_several();
-            silent && (!writes || self.are_present(&found.record.needs)) && verifier.holds(found.record.observations)
-        };
-        let known = !candidates.is_empty();
-        let found = candidates.into_iter().find(fitting).or_else(|| self.fetch(key, shared.as_deref()?, &witness, &fitting));
-        if found.is_none() && known {
-            let text = || format!("evaluated again, because this is no longer so: {:?}", verifier.changed());
-            self.log.detail_of(text);
-        }
-        found
-    }
-
-    /// An answer from a remote that holds here. It is kept on disk, with what it rests on.
-    fn fetch<'s>(&self, key: &Key, shared: &'s Shared, witness: &Witnessed<'_, 's>, fitting: &dyn Fn(&Found) -> bool) -> Option<Found> {
-        if !shared.remotes.believes_anybody() {
-            return None;
-        }
-        let mut lookup = shared.remotes.ask(key.digest);
-        loop {
-            let candidate = lookup.next(&|node| witness.reading.node(node).is_some())?;
-            let (record, now) = (candidate.record.clone(), self.host.current_time());
-            witness.coming.replace(Some(candidate));
-            let Stored::Inline(result) = record.result.clone() else { continue };
-            let found = Found { key: Vec::new(), record, result, used: now };
-            let fits = fitting(&found);
-            let candidate = witness.coming.take()?;
-            if !fits {
-                lookup.refuse(candidate);
-                continue;
-            }
-            lookup.held(Duration::from_micros(found.record.cost));
-            if let Some(mut answer) = lookup.take(candidate) {
-                answer.record.places = self.recorder.places();
-                self.write(Batch { answers: vec![answer], now, ..Batch::default() });
-            }
-            return Some(found);
-        }
-    }
-
-    fn are_present(&self, needs: &[Vec<u8>]) -> bool {
-        needs.iter().all(|path| {
-            let object = self.store_dir.parse(path);
-            object.is_ok_and(|object| self.store.is_valid(&object).unwrap_or(false))
-        })
-    }
-
     /// Keeps an answer with everything observed for it, if it can be and is worth it. In shadow, compares it instead.
     pub fn keep(&self, pending: Option<Pending>, answer: Value, needs: Vec<Vec<u8>>) {
+        self.keep_with(None, pending, answer, needs);
+    }
+
+    /// As [`Memory::keep`], after [`Memory::prepare`] with this machine.
+    pub fn keep_with(&self, machine: Option<&Machine>, pending: Option<Pending>, answer: Value, needs: Vec<Vec<u8>>) {
         let Some(mut pending) = pending else { return };
+        let plan = std::mem::take(&mut pending.plan);
+        machine.into_iter().for_each(|machine| self.tell_differences(machine));
         let cost = pending.began.elapsed();
-        let observed = SetId::of_label(labels::so_far());
+        // Where things stand in texts that are watched is noted elsewhere.
+        let seen = labels::sets().texts_of(&trace::seen_texts());
+        let gathered = SetId::of_label(labels::so_far());
+        let observed = labels::sets().union(gathered, seen);
         let expected = pending.expected.take();
         let key = pending.key.clone();
         drop(pending);
@@ -432,7 +390,12 @@ impl Memory {
             let more_stamps = Later::new(move || reads.iter().filter_map(|seen| vouched(&*host, seen, now)).collect());
             self.write(Batch { more_stamps: Some(more_stamps), now, ..Batch::default() });
         }
-        let Encoded { root, durability, nodes } = match labels::sets().encode(whole, &roles) {
+        let encoded = labels::sets().encode(whole, &roles);
+        let encoded = encoded.map(|encoded| match &plan {
+            parts::Plan::Take(known) if machine.is_some_and(|machine| machine.parts_taken() > 0) => encoded.and(known.observations, known.durability, &roles),
+            _ => encoded,
+        });
+        let Encoded { root, durability, nodes } = match encoded {
             Ok(encoded) => encoded,
             Err(NotStorable::Question(question)) => {
                 let text = format!("not remembered on disk, because of what was observed: {question:?}");
@@ -440,7 +403,7 @@ impl Memory {
             }
         };
         let record = Record {
-            question: key.question,
+            question: key.question.clone(),
             result: Stored::Inline(result),
             log,
             observations: root,
@@ -455,6 +418,11 @@ impl Memory {
             lock(shared).note(key.digest, root);
         }
         lock(&self.counts).kept += 1;
+        if let Some(machine) = machine {
+            // What was printed is no part, so nobody needs to know where it stands.
+            let quiet = || self.whole(gathered, &trees, &roles, &[]);
+            self.keep_parts(plan, machine, &key, quiet, cost, &roles);
+        }
     }
 
     /// What this thread evaluates has seen where every tree lies, and where in files things stand: an error names both.

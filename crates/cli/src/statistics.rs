@@ -101,7 +101,7 @@ fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<
         let part = |(nanoseconds, stretches): (u64, u64)| Tree::List(vec![Tree::Int(nanoseconds as i64), Tree::Int(stretches as i64)]);
         members.push(("timeByKind", object(Doing::ALL.iter().zip(spent).map(|((_, name), spent)| (*name, part(spent))).collect())));
     }
-    let on_disk = memory.map(|memory| ("disk", disk(&memory.outcome())));
+    let on_disk = memory.map(|memory| ("disk", disk(&memory.outcome(), machine)));
     let remotes = memory.and_then(Memory::shared).map(|counts| ("shared", shared(&counts)));
     let memo: Vec<(&str, Tree)> =
         run(machine, cpu).map(|run| ("run", run)).into_iter().chain(on_disk).chain(remotes).collect();
@@ -120,7 +120,7 @@ fn object(members: Vec<(&str, Tree)>) -> Tree {
 }
 
 /// What memory on disk did.
-fn disk(outcome: &Outcome) -> Tree {
+fn disk(outcome: &Outcome, machine: &Machine) -> Tree {
     let Outcome { hits, misses, kept, verified, spent, saved } = outcome;
     let number = |number: u64| Tree::Int(number as i64);
     object(vec![
@@ -132,6 +132,7 @@ fn disk(outcome: &Outcome) -> Tree {
         ("read", number(verified.read)),
         ("microsecondsSpent", number(*spent)),
         ("microsecondsSaved", number(*saved)),
+        ("partsTaken", number(machine.parts_taken())),
     ])
 }
 

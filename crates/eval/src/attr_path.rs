@@ -47,6 +47,7 @@ impl Machine {
         let mut found = (root, Pos::NONE);
         for name in parse(path)? {
             let value = self.auto_call(args, found.0)?;
+            self.begin_names(value);
             found = match index(&name) {
                 None => self.step_into_set(path, &name, value)?,
                 Some(index) => (step_into_list(path, index, value)?, Pos::NONE),

@@ -379,6 +379,7 @@ impl Machine {
             return Err(too_deep(pos));
         }
         self.shared.memo.go_deep();
+        self.learning.is_deep.set(true);
         self.depth_limit.set(self.max_depth.saturating_add(1));
         self.interruptible.set(self.max_depth.saturating_add(1));
         Ok(())

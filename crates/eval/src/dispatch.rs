@@ -51,6 +51,7 @@ static WAYS: [Way; Expr::KINDS] = [
     way!(Suspend, run_now),
     way!(Lazy, eval_lazy),
     way!(Deep, eval_deep),
+    way!(Watched, eval_watched),
 ];
 
 /// Evaluates an operator.

@@ -26,7 +26,7 @@ impl Machine {
     pub(crate) fn known(&self, thunk: &'static Thunk) -> Option<Value> {
         match thunk.forced() {
             Some(value) => Some(value),
-            None if !self.labelled => None,
+            None if !self.labelled.get() => None,
             None => taken(thunk),
         }
     }
@@ -37,13 +37,30 @@ impl Machine {
             if self.plain {
                 return self.force_plain(thunk, pos);
             }
-            if self.labelled
-                && let Some(value) = taken(thunk)
-            {
-                return Ok(value);
+            if self.labelled.get() {
+                return self.force_labelled(thunk, pos);
             }
             self.force_here(thunk, pos)
         })
+    }
+
+    /// Forces where values may have labels, or parts of an earlier evaluation are taken.
+    #[inline(never)]
+    fn force_labelled(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        match self.learning.following.get() {
+            Some(following) if following.may_have(thunk) => self.force_followed(following, thunk, pos),
+            Some(_) => self.force_here(thunk, pos),
+            None => self.force_anew(thunk, pos),
+        }
+    }
+
+    /// Forces without looking for a part.
+    #[inline]
+    pub(crate) fn force_anew(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        match taken(thunk) {
+            Some(value) => Ok(value),
+            None => self.force_here(thunk, pos),
+        }
     }
 
     // PERF: without memory and threads nothing but the value is kept of a production.
@@ -230,7 +247,7 @@ impl Machine {
         if error.kind() == ErrorKind::InfiniteRecursion {
             self.cycle.borrow_mut().leave(thunk, claim.work());
         }
-        let label = production.label();
+        let label = labels::settled(production, None);
         labels::take(label);
         let ahead = self.is_ahead(production.stamp());
         if ahead {

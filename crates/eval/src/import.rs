@@ -139,7 +139,7 @@ impl Machine {
         Ok((real, content))
     }
 
-    fn real(&self, path: &AbsPath) -> Result<AbsPath> {
+    pub(crate) fn real(&self, path: &AbsPath) -> Result<AbsPath> {
         self.host().resolve_symlinks(path, Follow::Full).map_err(|e| self.host_error(e))
     }
 
@@ -173,6 +173,7 @@ impl Machine {
         // What fails may fail because of any of them.
         let mut ast = self.parse(file, base).inspect_err(|_| see_all())?;
         let is_quiet = ast.warnings().is_empty();
+        self.watch(file, &mut ast, bindings.is_none() && scope.is_empty());
         // A warning is told whoever looks at what.
         let is_guarded = is_quiet && bindings.is_none_or(|bindings| ast.guard(bindings.start, bindings.guard));
         if !is_guarded {
@@ -209,7 +210,8 @@ impl Machine {
         let syntax = self.settings().syntax;
         let text = file.text();
         let text = text.as_ref().map_or(&[][..], |text| &text[..]);
-        let parse = || self.at_home(text, |home| firn_syntax::parse(file, base.as_bytes(), home, syntax));
+        let parse = if self.is_watched(file) { firn_syntax::parse_noting_leaves } else { firn_syntax::parse };
+        let parse = || self.at_home(text, |home| parse(file, base.as_bytes(), home, syntax));
         let ast = Stats::time(&self.stats.parse_time, Doing::Parse, parse);
         let ast = ast.map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))?;
         self.note_places(|each| ast.each_path(each), base, text);

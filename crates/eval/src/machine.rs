@@ -161,7 +161,9 @@ pub struct Machine {
     /// Nothing but values is kept: there is neither a memo nor a label.
     pub(crate) plain: bool,
     /// Values may have labels.
-    pub(crate) labelled: bool,
+    pub(crate) labelled: Cell<bool>,
+    /// What parts are learned or taken from, if any are.
+    pub(crate) learning: crate::learn::Learning,
     /// This thread's number, as claims have it.
     pub(crate) thread: u32,
     pub(crate) manner: Manner,
@@ -278,7 +280,8 @@ impl Machine {
             max_depth,
             show_trace,
             plain,
-            labelled,
+            labelled: Cell::new(labelled),
+            learning: Default::default(),
             thread: Thunk::this_thread(),
             manner,
             ahead: None,
@@ -324,7 +327,7 @@ impl Machine {
 
     /// Notes that what runs has printed something, or would have if that had not been printed before.
     pub fn heard(&self) {
-        if self.shared.labels {
+        if self.labelled.get() {
             firn_memo::kept::labels::print();
         }
     }

@@ -152,7 +152,7 @@ impl Machine {
         if gives_cells(&body.expr) {
             return self.run(body, &[]);
         }
-        if self.labelled || !self.shared.memo.closed.is_empty() {
+        if self.labelled.get() || !self.shared.memo.closed.is_empty() {
             return self.run_known(body);
         }
         let (before, noises) = (self.steps(), self.noises.get());
@@ -180,7 +180,7 @@ impl Machine {
             return Ok(value);
         }
         let (before, noises) = (self.steps(), self.noises.get());
-        let (value, label) = if self.labelled { self.run_apart(body) } else { (self.run(body, &[]), 0) };
+        let (value, label) = if self.labelled.get() { self.run_apart(body) } else { (self.run(body, &[]), 0) };
         let value = value?;
         match known {
             Some((known, _)) => self.shadow(known, value, None),
@@ -204,11 +204,12 @@ impl Machine {
         let outer = labels::begin();
         let value = self.run(body, &[]);
         let production = Production::end(outer);
-        labels::take(production.label());
+        let label = labels::settled(production, None);
+        labels::take(label);
         if production.is_noisy() {
             Production::make_noise();
         }
-        (value, production.label())
+        (value, label)
     }
 
     fn steps(&self) -> u64 {
@@ -221,7 +222,7 @@ impl Machine {
         let outer = Production::begin(instance);
         let result = work();
         let production = Production::end(outer);
-        let label = production.label();
+        let label = labels::settled(production, None);
         labels::take(label);
         self.running.borrow_mut().pop();
         (result, production, label)

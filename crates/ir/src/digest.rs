@@ -191,6 +191,7 @@ impl<V: Copy> Writer<'_, V> {
             }
             Expr::Lazy(_) => unreachable!("lazy code is the whole of its body"),
             Expr::Deep(inner) => stacker::maybe_grow(128 << 10, 4 << 20, || self.expr(inner)),
+            Expr::Watched(node) => self.expr(&node.inner),
             _ => self.control(expr),
         }
     }

@@ -9,6 +9,7 @@ use crate::{Marks, Plans, Shape};
 pub use crate::lower::lazy::Lazy;
 pub use crate::strictness::Strict;
 pub use crate::tie::Tie;
+pub use crate::watched::Watched;
 use firn_source::{Pos, Symbol};
 use std::sync::atomic::AtomicU64;
 
@@ -102,11 +103,13 @@ pub enum Expr<V: 'static> {
     Lazy(&'static Lazy<V>),
     /// An expression nested so deeply that the machine must look to its stack first.
     Deep(&'static Expr<V>),
+    /// An expression that somebody wants to hear of.
+    Watched(&'static Watched<V>),
 }
 
 impl<V> Expr<V> {
     /// How many kinds of code there are.
-    pub const KINDS: usize = 23;
+    pub const KINDS: usize = 24;
 
     /// Which kind of code it is, as a number below [`Expr::KINDS`], in the order above.
     #[inline(always)]
@@ -135,6 +138,7 @@ impl<V> Expr<V> {
             Expr::Suspend(_) => 20,
             Expr::Lazy(_) => 21,
             Expr::Deep(_) => 22,
+            Expr::Watched(_) => 23,
         }
     }
 

@@ -18,6 +18,7 @@ mod scope;
 mod shape;
 mod strictness;
 mod tie;
+mod watched;
 
 pub use arena::FORBIDDEN;
 pub use digest::{CodeDigest, CodeDigests, ConstantDigest};

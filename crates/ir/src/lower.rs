@@ -42,6 +42,8 @@ pub trait Literals: Default {
     fn attrs(&mut self, shape: &'static Shape, values: &[Self::Value]) -> Self::Value;
     /// The same set under another shape of the same names.
     fn reshaped(&mut self, set: Self::Value, shape: impl FnOnce(&'static Shape) -> &'static Shape) -> Self::Value;
+    /// A cell that has the value; whoever takes it has seen the leaf of this number.
+    fn leaf(&mut self, value: Self::Value, number: u32) -> Self::Value;
     /// For a builtin function its arity and a mask of the arguments it forces first, in order; otherwise zeros.
     fn strict_args(&self, value: Self::Value) -> (usize, u8);
     /// The builtin function that a constant set has under a name, if it has one there.
@@ -221,6 +223,10 @@ impl<'a, L: Literals> Lowering<'a, L> {
     /// Lowers into delayed position.
     fn delayed(&mut self, id: ExprId) -> Lowered<L::Value> {
         let ast = self.ast;
+        let number = ast.watched(id);
+        if number != 0 {
+            return self.leaf(id, number);
+        }
         match ast.expr(id) {
             ast::Expr::Lambda(_) if FUNCTIONS_WAIT.load(Ordering::Relaxed) => {
                 self.suspend(ast.pos_of(id), |this| this.strict_node(id))
@@ -235,6 +241,21 @@ impl<'a, L: Literals> Lowering<'a, L> {
             ast::Expr::List(range) if range.is_empty() => self.list(range),
             _ => self.suspend(ast.pos_of(id), |this| this.strict_node(id)),
         }
+    }
+
+    /// Lowers a leaf that is watched into delayed position: what is no thunk without that is none with it.
+    fn leaf(&mut self, id: ExprId, number: u32) -> Lowered<L::Value> {
+        let is_ready = match self.ast.expr(id) {
+            ast::Expr::Int(_) | ast::Expr::Float(_) | ast::Expr::String(_) | ast::Expr::Path(_) => true,
+            ast::Expr::List(range) => range.is_empty(),
+            // One that is a constant.
+            ast::Expr::Var { .. } => true,
+            _ => false,
+        };
+        if is_ready && let Expr::Const(value, tie) = self.strict_node(id)? {
+            return Ok(Expr::Const(self.literals.leaf(value, number), tie));
+        }
+        self.suspend(self.ast.pos_of(id), |this| Ok(Expr::Watched(keep(Watched { inner: this.strict_node(id)?, number }))))
     }
 
     /// Lowers an argument: delayed, and when it is small also for the frame around it.
@@ -345,7 +366,11 @@ impl<'a, L: Literals> Lowering<'a, L> {
         default: Option<ast::DefaultId>,
         pos: Pos,
     ) -> Lowered<L::Value> {
-        let base = self.strict(base)?;
+        let is_root = self.ast.root_watched() == Some(base);
+        let mut base = self.strict(base)?;
+        if is_root {
+            base = Expr::Watched(keep(Watched { inner: base, number: Watched::<L::Value>::ROOT }));
+        }
         if let (&[AstName::Static(name)], None) = (self.ast.path(path), default) {
             return Ok(Expr::SelectName(keep(SelectName { base, name, pos, cache: InlineCache::default() })));
         }

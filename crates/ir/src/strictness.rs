@@ -102,6 +102,7 @@ pub(crate) fn forces<L: Literals>(expr: &Expr<L::Value>, slot: u32, literals: &L
             takes == node.args.len() && node.args.iter().enumerate().any(is_forced)
         }
         Expr::Deep(inner) => forces(inner),
+        Expr::Watched(node) => forces(&node.inner),
         _ => false,
     }
 }

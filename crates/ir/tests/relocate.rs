@@ -60,6 +60,10 @@ impl Literals for Making {
         kept(Made::Set(shape(old), values.clone()))
     }
 
+    fn leaf(&mut self, value: Self::Value, _: u32) -> Self::Value {
+        value
+    }
+
     fn strict_args(&self, _: &'static Made) -> (usize, u8) {
         (0, 0)
     }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 static ANSWERED: AtomicBool = AtomicBool::new(false);
 static UNEVALUATED: AtomicBool = AtomicBool::new(false);
 static CODE: AtomicBool = AtomicBool::new(false);
+static PART: AtomicBool = AtomicBool::new(false);
 static FUNCTION: AtomicBool = AtomicBool::new(false);
 static REASONS: AtomicU8 = AtomicU8::new(Reasons::None as u8);
 
@@ -35,6 +36,16 @@ pub(crate) fn answered() {
 /// Whether there was an answer from memory.
 pub fn is_answered() -> bool {
     ANSWERED.load(Ordering::Relaxed)
+}
+
+/// Notes that a part of an earlier evaluation was taken.
+pub fn part_taken() {
+    answered();
+}
+
+/// Notes that parts were taken, and that the store lacks what they name, or the evaluation failed: what it would have said is not known.
+pub fn part_missed() {
+    PART.store(true, Ordering::Relaxed);
 }
 
 /// Notes that an unevaluated cell is shown.
@@ -72,7 +83,7 @@ pub fn may_begin_again() -> bool {
 /// Whether what was shown is in doubt and the program begins again for that.
 pub fn must_begin_again() -> bool {
     let reasons = REASONS.load(Ordering::Relaxed);
-    let answers = || UNEVALUATED.load(Ordering::Relaxed) || CODE.load(Ordering::Relaxed) || Pos::was_uncertain_seen();
+    let answers = || UNEVALUATED.load(Ordering::Relaxed) || CODE.load(Ordering::Relaxed) || PART.load(Ordering::Relaxed) || Pos::was_uncertain_seen();
     reasons != Reasons::None as u8 && (answers() || reasons == Reasons::All as u8 && FUNCTION.load(Ordering::Relaxed))
 }
 
@@ -81,6 +92,7 @@ pub fn begin_again() -> bool {
     ANSWERED.store(false, Ordering::Relaxed);
     UNEVALUATED.store(false, Ordering::Relaxed);
     CODE.store(false, Ordering::Relaxed);
+    PART.store(false, Ordering::Relaxed);
     FUNCTION.store(false, Ordering::Relaxed);
     Pos::forget_uncertain_seen();
     REASONS.load(Ordering::Relaxed) == Reasons::All as u8

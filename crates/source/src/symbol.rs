@@ -140,6 +140,14 @@ impl Symbol {
         Symbol::look_up(name, hash(name))
     }
 
+    /// The symbol of a name that is one already.
+    pub fn find(name: &[u8]) -> Option<Symbol> {
+        let h = hash(name);
+        let interner = SHARD[(h >> 32) as usize % SHARDS].lock().unwrap_or_else(|e| e.into_inner());
+        let is_name = |&(known, id): &(u32, u32)| known == h as u32 && Symbol(id).as_bytes() == name;
+        interner.table.find(spread(h as u32), is_name).map(|&(_, id)| Symbol(id))
+    }
+
     fn look_up(name: &[u8], h: u64) -> Symbol {
         let shard = &SHARD[(h >> 32) as usize % SHARDS];
         let mut interner = shard.lock().unwrap_or_else(|e| e.into_inner());

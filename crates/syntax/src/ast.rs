@@ -405,6 +405,11 @@ pub struct Ast {
     pub(crate) names_home: bool,
     /// The set that is guarded, and its guard (`crates/eval/src/import.rs`).
     pub(crate) guarded: Option<(AttrsId, u32)>,
+    /// Bindings so far, and those that are leaves with where their values stand, where they are noted ([`crate::Leaves`]).
+    pub(crate) bound: u32,
+    pub(crate) leaves: Vec<(ExprId, std::ops::Range<u32>)>,
+    pub(crate) watched_from: u32,
+    pub(crate) root_watched: Option<ExprId>,
 }
 
 impl Ast {

@@ -7,6 +7,7 @@ pub mod ast;
 mod error;
 mod essence;
 mod expected;
+mod leaves;
 mod lex;
 mod names;
 #[cfg(test)]
@@ -21,8 +22,9 @@ mod token;
 pub use ast::{Ast, Expr, ExprId};
 pub use error::ParseError;
 pub use essence::{Gaps, essence, gaps_of_next};
+pub use leaves::Leaves;
 pub use outline::{Bound, Outline, outline, outline_of_sound};
-pub use parse::{Features, Home, Lint, MAX_NESTING, NoBindings, parse, parse_bindings};
+pub use parse::{Features, Home, Lint, MAX_NESTING, NoBindings, parse, parse_bindings, parse_noting_leaves};
 pub use path::path_literal;
 pub use print::{print, print_expr};
 pub use reuse::MANY;

@@ -31,6 +31,10 @@ impl Ast {
             warnings: Vec::new(),
             names_home: false,
             guarded: None,
+            bound: 0,
+            leaves: Vec::new(),
+            watched_from: 0,
+            root_watched: None,
         }
     }
 
@@ -54,6 +58,10 @@ impl Ast {
         self.warnings.clear();
         self.names_home = false;
         self.guarded = None;
+        self.bound = 0;
+        self.leaves.clear();
+        self.watched_from = 0;
+        self.root_watched = None;
         self
     }
 

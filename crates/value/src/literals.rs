@@ -1,6 +1,6 @@
 //! Turns literals of the source into ready values while code is lowered.
 
-use crate::{AttrsBuilder, Context, Function, ListBuilder, Production, Stamp, Value};
+use crate::{AttrsBuilder, Context, Function, ListBuilder, Production, Stamp, Thunk, Value};
 use firn_ir::{Literals, Shape};
 use firn_source::Symbol;
 
@@ -47,6 +47,10 @@ impl Literals for Constants {
         let Some(set) = set.as_attrs() else { unreachable!("a set has a shape") };
         let shape = shape(set.flat().0);
         outside(|| AttrsBuilder::of_shape(shape, set.iter().map(|(_, _, cell)| cell)))
+    }
+
+    fn leaf(&mut self, value: Value, number: u32) -> Value {
+        outside(|| Thunk::ready_labelled(value, number))
     }
 
     fn strict_args(&self, value: Value) -> (usize, u8) {

@@ -195,11 +195,12 @@ impl Typed {
     }
 
     fn statistics(&self, invocation: &mut Invocation, disk: &Disk, place: &str) -> Result<(), Failure> {
-        let Statistics { questions, records, observations, blobs, stamps, bytes, file_bytes, limit, cost } =
+        let Statistics { questions, records, parts, observations, blobs, stamps, bytes, file_bytes, limit, cost } =
             disk.statistics().map_err(failed)?;
         let numbers = [
             ("questions", questions),
             ("answers", records),
+            ("evaluationsInParts", parts),
             ("observationNodes", observations),
             ("results", blobs),
             ("fileStates", stamps),
@@ -217,8 +218,9 @@ impl Typed {
             text.push(b'}');
             return invocation.output.line(&text);
         }
+        let in_parts = if parts > 0 { format!(", parts of {parts} evaluations") } else { String::new() };
         let text = format!(
-            "{place}\n{records} answers to {questions} questions, which took {:.1} s to find\n{observations} nodes of \
+            "{place}\n{records} answers to {questions} questions, which took {:.1} s to find{in_parts}\n{observations} nodes of \
              observations, {blobs} results stored apart, {stamps} states of files\n{:.1} of {:.0} MB in use, {:.1} MB on disk",
             cost as f64 / 1e6,
             megabytes(bytes),

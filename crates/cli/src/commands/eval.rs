@@ -101,18 +101,21 @@ impl Typed {
             }
             _ => Recalled::Unknown(None),
         };
-        let pending = match recalled {
+        let mut pending = match recalled {
             Recalled::Known(answer) => {
                 return as_texts(answer).iter().try_for_each(|text| invocation.output.write(text));
             }
             Recalled::Unknown(pending) => pending,
         };
-        let (value, pos) = self.named.value(subject)?;
-        let text = self.print(session, value, pos)?;
+        if let Some(memory) = &session.memory {
+            memory.prepare(&mut pending, &session.machine);
+        }
+        let text = self.named.value(subject).and_then(|(value, pos)| self.print(session, value, pos));
+        let text = text.inspect_err(|_| session.machine.doubt_parts())?;
         // Nobody waits for the answer to be kept.
         let told = invocation.output.write(&text).and_then(|()| invocation.output.flush());
         if let Some(memory) = &session.memory {
-            memory.keep(pending, texts(std::slice::from_ref(&text)), Vec::new());
+            memory.keep_with(Some(&session.machine), pending, texts(std::slice::from_ref(&text)), Vec::new());
         }
         told
     }

@@ -242,10 +242,25 @@ impl Command<'_> {
             }
             _ => Recalled::Unknown(None),
         };
-        let pending = match recalled {
+        let mut pending = match recalled {
             Recalled::Known(answer) => return self.tell(&as_texts(answer)),
             Recalled::Unknown(pending) => pending,
         };
+        if let Some(memory) = &session.memory {
+            memory.prepare(&mut pending, &session.machine);
+        }
+        let parts = self.evaluated(input, path, root).inspect_err(|_| session.machine.doubt_parts())?;
+        let Some(memory) = &session.memory else { return Ok(()) };
+        // Nobody waits for the answer to be kept.
+        let told = if self.flags.asks_once { self.invocation.output.flush() } else { Ok(()) };
+        let needs = if self.typed.action == Action::Instantiate { parts.iter().step_by(2).cloned().collect() } else { vec![] };
+        memory.keep_with(Some(&session.machine), pending, texts(&parts), needs);
+        told
+    }
+
+    /// Evaluates for one attribute path, the first time the whole file, and says the answer.
+    fn evaluated(&mut self, input: &Input, path: &[u8], root: &mut Option<(Value, Label)>) -> Result<Vec<Vec<u8>>, Failure> {
+        let session = self.session;
         let (value, label) = match *root {
             Some(known) => known,
             None => {
@@ -256,13 +271,7 @@ impl Command<'_> {
             }
         };
         labels::take(label);
-        let parts = self.selected(path, value)?;
-        let Some(memory) = &session.memory else { return Ok(()) };
-        // Nobody waits for the answer to be kept.
-        let told = if self.flags.asks_once { self.invocation.output.flush() } else { Ok(()) };
-        let needs = if self.typed.action == Action::Instantiate { parts.iter().step_by(2).cloned().collect() } else { vec![] };
-        memory.keep(pending, texts(&parts), needs);
-        told
+        self.selected(path, value)
     }
 
     /// Lets other threads find the derivations of the attributes after the first.

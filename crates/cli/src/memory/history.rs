@@ -89,7 +89,7 @@ impl Memory {
     /// Begins to evaluate a question without looking for an answer.
     pub fn begin(&self, asked: &Asked) -> Pending {
         self.settle_base(matches!(asked.entry, Entry::Flake(_)));
-        self.pending(Key::new(asked, &lock(&self.roles)), None)
+        self.pending(Key::new(asked, &lock(&self.roles)), None, Default::default())
     }
 
     /// Everything that was observed for the question that was evaluated last, as far as that got, and by this thread besides.

@@ -4,7 +4,8 @@ use super::lock;
 use firn_host::{AbsPath, Bound, Digest, Durability, Observation, Question, Seen, Sink};
 use firn_memo::kept::{digest_location, guards, labels};
 use rustc_hash::FxHashSet;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// Labels what runs with what is observed, on whatever thread.
 #[derive(Default)]
@@ -13,14 +14,35 @@ pub(super) struct Recorder {
     pub(super) trees: RwLock<Vec<(String, AbsPath)>>,
     /// Paths outside all trees that were written in full.
     pub(super) in_full: Mutex<FxHashSet<Vec<u8>>>,
+    /// Parts of an earlier evaluation are taken (`parts.rs`).
+    pub(super) takes: AtomicBool,
+    /// Whether a path lies in an object that the store lacks.
+    pub(super) lacks: OnceLock<Lacks>,
+}
+
+/// Says whether a path lies in an object that the store lacks.
+pub(super) type Lacks = Box<dyn Fn(&AbsPath) -> bool + Send + Sync>;
+
+impl Recorder {
+    /// What parts name was not made by this run: whoever looks at that sees what nobody can tell.
+    fn look_at(&self, question: &Question) {
+        if self.takes.load(Ordering::Relaxed)
+            && let Some(path) = question.path()
+            && self.lacks.get().is_some_and(|lacks| lacks(path))
+        {
+            firn_memo::doubt::part_missed();
+        }
+    }
 }
 
 impl Sink for Recorder {
     fn observe(&self, observation: Observation) {
+        self.look_at(&observation.question);
         labels::observe(&observation, false);
     }
 
     fn observe_read(&self, seen: Seen) {
+        self.look_at(&seen.question);
         labels::observe_read(&seen);
     }
 

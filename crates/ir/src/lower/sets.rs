@@ -36,7 +36,11 @@ impl<L: Literals> Lowering<'_, L> {
     }
 
     fn own_cell(&mut self, id: ExprId) -> Lowered<L::Value> {
-        self.suspend(self.ast.pos_of(id), |this| this.strict_node(id))
+        let number = self.ast.watched(id);
+        self.suspend(self.ast.pos_of(id), |this| {
+            let inner = this.strict_node(id)?;
+            Ok(if number == 0 { inner } else { Expr::Watched(keep(Watched { inner, number })) })
+        })
     }
 
     /// Sources of `inherit (e)`: a variable or constant is used as it is, anything else gets a slot.
@@ -94,7 +98,7 @@ impl<L: Literals> Lowering<'_, L> {
         first: u32,
         own_cells: bool,
     ) -> Result<Vec<Binding<L::Value>>, Box<LowerError>> {
-        let outer = self.exprs.len();
+        let (ast, outer) = (self.ast, self.exprs.len());
         for def in defs {
             if def.value == AttrValue::Inherited {
                 let value = self.inherited(def)?;
@@ -117,7 +121,7 @@ impl<L: Literals> Lowering<'_, L> {
                 }
                 AttrValue::InheritedFrom(k) => self.inherited_from(sources[k as usize], def.name, def.pos)?,
                 AttrValue::Plain(id) if own_cells => self.own_cell(id)?,
-                AttrValue::Plain(id) if many && self.is_worth_delaying(id) => self.lazy(id)?,
+                AttrValue::Plain(id) if many && ast.watched(id) == 0 && self.is_worth_delaying(id) => self.lazy(id)?,
                 AttrValue::Plain(id) => self.binding(id, &(first + i as u32..end))?,
             };
             self.exprs.push(value);
@@ -172,7 +176,7 @@ impl<L: Literals> Lowering<'_, L> {
         let first = self.exprs.len();
         for def in in_order() {
             let value = match def.value {
-                AttrValue::Plain(id) if many && self.is_worth_delaying(id) => self.lazy(id)?,
+                AttrValue::Plain(id) if many && ast.watched(id) == 0 && self.is_worth_delaying(id) => self.lazy(id)?,
                 AttrValue::Plain(id) => self.delayed(id)?,
                 AttrValue::Inherited => self.inherited(def)?,
                 AttrValue::InheritedFrom(k) => self.inherited_from(sources[k as usize], def.name, def.pos)?,

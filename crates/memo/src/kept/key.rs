@@ -12,6 +12,9 @@ use std::sync::LazyLock;
 /// Raised when evaluation itself changes what it answers; entries of other epochs are never asked for.
 pub const EPOCH: u64 = 1;
 
+/// Before a question, where parts of its evaluation are meant. No question begins so.
+const PARTS_OF: &[u8] = b"parts of ";
+
 /// Where an evaluation begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry {
@@ -103,6 +106,17 @@ impl Key {
         }
         let question = writer.finish();
         Key { digest: Key::digest(&question), question }
+    }
+
+    /// The key that parts of the question's evaluation are kept under.
+    pub fn of_parts(&self) -> Key {
+        let question = [PARTS_OF, &self.question[..]].concat();
+        Key { digest: Key::digest(&question), question }
+    }
+
+    /// Whether these are bytes of a question whose answer is parts of an evaluation.
+    pub fn is_of_parts(question: &[u8]) -> bool {
+        question.starts_with(PARTS_OF)
     }
 
     /// The attribute path that a question asks about.

@@ -6,8 +6,9 @@
 //! A process that answers one question needs to tell nothing apart: it [gathers](gather) what is observed, and values carry nothing.
 
 use super::sets::{ObservationId, SetId, Sets};
+use super::trace;
 use firn_host::{AbsPath, Observation, Seen};
-use firn_value::{Label, Production, Stamp};
+use firn_value::{Label, Production, Stamp, Type, Value};
 use std::cell::{Cell, OnceCell};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
@@ -142,6 +143,12 @@ pub(super) fn table<const N: usize>(rows: usize) -> &'static [Cell<[u32; N]>] {
 /// The running production takes a value with this label.
 #[inline]
 pub fn take(label: Label) {
+    if trace::is_on() {
+        if label != 0 {
+            trace::take(label);
+        }
+        return;
+    }
     let own = Production::current().label();
     if label != 0 && label != own {
         let key = (u64::from(own) << 32 | u64::from(label)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -215,6 +222,9 @@ pub fn observe_code(code: &Seen, file: &Seen) {
 
 /// The running production sees where something stands in a file that was read as code.
 pub fn see_text(path: &AbsPath) {
+    if trace::is_on() && trace::see_places(path) {
+        return;
+    }
     note(sets().texts_of([path]));
 }
 
@@ -226,6 +236,9 @@ pub fn see_texts(label: Label) {
 /// The running production prints something.
 pub fn print() {
     note_one(ObservationId::PRINTED);
+    if trace::is_on() {
+        trace::take(trace::PRINTED);
+    }
 }
 
 /// Does something in a production of its own and says what it observed. The running production takes none of it.
@@ -254,7 +267,18 @@ pub fn begin_outside() -> Production {
 
 /// Ends the running production and says what it observed.
 pub fn end(outer: Production) -> Label {
-    Production::end(outer).label()
+    settled(Production::end(outer), None)
+}
+
+/// What a production that has ended observed; `value` is what it gave, if that is one.
+#[inline]
+pub fn settled(production: Production, value: Option<Value>) -> Label {
+    if trace::is_on() { trace::close(production.label(), value.is_some_and(is_scalar)) } else { production.label() }
+}
+
+/// Whether all there is to see of a value is seen at once.
+pub fn is_scalar(value: Value) -> bool {
+    matches!(value.get_type(), Some(Type::Null | Type::Bool | Type::Int | Type::String))
 }
 
 #[cfg(test)]

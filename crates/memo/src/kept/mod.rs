@@ -14,10 +14,12 @@ mod key;
 pub mod labels;
 mod members;
 pub mod observation;
+pub mod parts;
 pub mod plain;
 pub mod record;
 mod roles;
 mod sets;
+pub mod trace;
 mod verify;
 mod written;
 

@@ -118,6 +118,20 @@ pub struct Encoded {
     pub nodes: Nodes,
 }
 
+impl Encoded {
+    /// The same, and what is under another node that is stored already.
+    pub fn and(mut self, other: Digest, durability: Durability, roles: &Roles) -> Encoded {
+        let mut children = vec![self.root, other];
+        children.sort_unstable();
+        children.dedup();
+        let bytes = Node { children, ..Node::default() }.encode(roles);
+        self.root = Node::digest(&bytes);
+        self.nodes.push((self.root, bytes));
+        self.durability = self.durability.min(durability);
+        self
+    }
+}
+
 /// Why a result cannot be stored with its observations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotStorable {
@@ -267,6 +281,16 @@ impl Sets {
         };
         let ids = tables.trees.ids(set);
         essentials.into_iter().map(|at| kept((ids[at], known[at].seen.observation()))).collect()
+    }
+
+    /// The set less what was read of the code of these files.
+    pub fn without_code<'p>(&self, set: SetId, paths: impl IntoIterator<Item = &'p AbsPath>) -> SetId {
+        let codes: FxHashSet<Question> = paths.into_iter().map(|path| Question::Code(path.clone())).collect();
+        let mut ids = self.ids(set);
+        let tables = self.tables();
+        ids.retain(|id| !codes.contains(&tables.observations[id.0 as usize].seen.question));
+        drop(tables);
+        self.join(&ids, &[])
     }
 
     /// The bytes of these files, as they were when they were read.

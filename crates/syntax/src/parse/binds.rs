@@ -153,14 +153,35 @@ impl Parser<'_> {
         let from = self.path.len();
         self.attr_names()?;
         self.expect(Kind::Assign)?;
+        let (start, below) = (self.token().start, self.ast.bound);
         let value = self.expr()?;
         if self.kind() != Kind::Semicolon {
             return self.unexpected();
+        }
+        if self.notes_leaves {
+            self.note_leaf(value, start, below);
         }
         self.define_path(set, from, pos, value)?;
         self.path.truncate(from);
         self.advance();
         Ok(())
+    }
+
+    /// Notes a binding whose value begins at `start`; it is a leaf if nothing was bound since there were `below` bindings. What would be
+    /// another cell if it were one (a variable but for `true` and its like, a function), or may still grow (a set), is none.
+    #[cold]
+    fn note_leaf(&mut self, value: ExprId, start: u32, below: u32) {
+        let is_leaf = self.ast.bound == below;
+        self.ast.bound += 1;
+        let is_leaf = is_leaf
+            && match self.ast.nodes[value.index()] {
+                Expr::Attrs(_) | Expr::Lambda(_) => false,
+                Expr::Var { name, .. } => crate::leaves::is_constant(name),
+                _ => true,
+            };
+        if is_leaf {
+            self.ast.leaves.push((value, start..self.token().start));
+        }
     }
 
     fn inherit(&mut self, set: AttrsId) -> Parsed<()> {

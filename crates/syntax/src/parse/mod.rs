@@ -21,7 +21,7 @@ use crate::reuse::LARGE;
 use crate::token::{Form, Kind, Token};
 use binds::Sets;
 use firn_source::{Pos, SourceFile, Symbol};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// How deep expressions may nest in the source. Nix has no limit but the machine's stack.
 pub const MAX_NESTING: u32 = 200_000;
@@ -68,6 +68,19 @@ pub fn parse(
     features: Features,
 ) -> Result<Ast, ParseError> {
     parse_tokens(file, base_path, home, features, |_| ()).map_err(|(failure, _)| *failure)
+}
+
+/// As [`parse`], and notes which bindings are leaves: what the text says under a name, and nothing under it ([`crate::Leaves`]).
+pub fn parse_noting_leaves(
+    file: &'static SourceFile,
+    base_path: &[u8],
+    home: Home<'_>,
+    features: Features,
+) -> Result<Ast, ParseError> {
+    NOTES.set(true);
+    let parsed = parse(file, base_path, home, features);
+    NOTES.set(false);
+    parsed
 }
 
 /// Why a text is not a row of bindings.
@@ -151,6 +164,7 @@ fn parse_tokens(
         inherited: scratch.inherited,
         formals: scratch.formals,
         grown: hashbrown::HashMap::default(),
+        notes_leaves: NOTES.get(),
     };
     let result = parser.whole();
     let Parser { names, tokens, sets, ids, parts, path, inherited, formals, ast, at, .. } = parser;
@@ -183,6 +197,7 @@ pub(crate) fn recycle(ast: Ast) {
 }
 
 thread_local! {
+    static NOTES: Cell<bool> = const { Cell::new(false) };
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
@@ -229,6 +244,8 @@ struct Parser<'a> {
     formals: Vec<Formal>,
     /// Room behind the arguments of calls that were moved to grow, by node.
     grown: hashbrown::HashMap<u32, u32, rustc_hash::FxBuildHasher>,
+    /// Leaves are noted.
+    notes_leaves: bool,
 }
 
 impl Parser<'_> {

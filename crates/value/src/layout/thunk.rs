@@ -168,6 +168,18 @@ impl Thunk {
         Value::from_ptr(object, tag::THUNK)
     }
 
+    /// A new cell that holds an evaluated value with a label.
+    pub fn ready_labelled(value: Value, label: Label) -> Value {
+        debug_assert!(value.is_whnf());
+        let object = heap::alloc(2);
+        // SAFETY: two words were allocated (invariant 1).
+        unsafe {
+            object.write(header(kind::LABELLED, 0, u64::from(label)) | heap::stamp());
+            object.add(1).write(value.0);
+        }
+        Value::from_ptr(object, tag::THUNK)
+    }
+
     /// Sets the value of a cell made by [`Thunk::ready`] that nobody else has seen yet.
     pub fn set_ready(&'static self, value: Value) {
         assert!(self.is_ready(), "only a cell that was made with its value gets another");

@@ -34,7 +34,7 @@ pub fn push(invocation: &mut Invocation, disk: &Disk, remote: &Remote, attribute
     };
     for question in reading.questions() {
         for found in reading.records(&question) {
-            if !is_about(&found.record.question, attributes) {
+            if Key::is_of_parts(&found.record.question) || !is_about(&found.record.question, attributes) {
                 continue;
             }
             match travelling(&reading, &found) {

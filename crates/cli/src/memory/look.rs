@@ -1,0 +1,84 @@
+//! Looking for an answer: on disk, then in remotes, the first that holds.
+
+use super::{Memory, lock};
+use super::witness::Witnessed;
+use crate::shared::Shared;
+use firn_cache::{Batch, Found, Reading};
+use firn_host::{Host, Passing, Question};
+use firn_memo::kept::{Key, Roles, Stored, Verifier, plain};
+use firn_value::Value;
+use std::time::Duration;
+
+/// What the last answer to a question took, and what of it changed.
+pub(super) type Before = (Duration, Option<Question>);
+
+impl Memory {
+    /// The answer, if there is one that holds; otherwise what the last one took and what of it changed.
+    pub(super) fn look(&self, key: &Key, roles: &Roles, writes: bool) -> (Option<(Found, Value)>, Option<Before>) {
+        let Some(reading) = self.disk.read() else { return (None, None) };
+        let candidates = reading.records(&key.digest);
+        if candidates.is_empty() && self.shared.is_none() {
+            return (None, None);
+        }
+        let cost = candidates.first().map(|found| Duration::from_micros(found.record.cost));
+        let (found, changed) = self.holding(key, candidates, &reading, roles, writes);
+        // What follows is this thread's alone.
+        let known = found.and_then(|found| plain::decode(&found.result, roles).ok().map(|value| (found, value)));
+        (known, cost.map(|cost| (cost, changed)))
+    }
+
+    /// The first of the answers that holds, from here or from a remote.
+    fn holding(&self, key: &Key, candidates: Vec<Found>, reading: &Reading<'_>, roles: &Roles, writes: bool) -> (Option<Found>, Option<Question>) {
+        let (judged, shared) = (lock(&self.judged), self.shared.as_ref().map(lock));
+        let witness = Witnessed::new(self, reading);
+        // One run sees one state of a file: where several questions are asked, some evaluate what others verify.
+        let passing = Passing(&*self.host);
+        let host: &dyn Host = if self.is_several() { &*self.host } else { &passing };
+        let verifier = Verifier::new(host, &witness, roles, &judged);
+        let fitting = |found: &Found| {
+            let silent = found.record.log.is_empty() || !self.is_several();
+            silent && (!writes || self.are_present(&found.record.needs)) && verifier.holds(found.record.observations)
+        };
+        let known = !candidates.is_empty();
+        let found = candidates.into_iter().find(fitting).or_else(|| self.fetch(key, shared.as_deref()?, &witness, &fitting));
+        if found.is_none() && known {
+            let text = || format!("evaluated again, because this is no longer so: {:?}", verifier.changed());
+            self.log.detail_of(text);
+        }
+        (found, verifier.changed())
+    }
+
+    /// An answer from a remote that holds here. It is kept on disk, with what it rests on.
+    fn fetch<'s>(&self, key: &Key, shared: &'s Shared, witness: &Witnessed<'_, 's>, fitting: &dyn Fn(&Found) -> bool) -> Option<Found> {
+        if !shared.remotes.believes_anybody() {
+            return None;
+        }
+        let mut lookup = shared.remotes.ask(key.digest);
+        loop {
+            let candidate = lookup.next(&|node| witness.reading.node(node).is_some())?;
+            let (record, now) = (candidate.record.clone(), self.host.current_time());
+            witness.coming.replace(Some(candidate));
+            let Stored::Inline(result) = record.result.clone() else { continue };
+            let found = Found { key: Vec::new(), record, result, used: now };
+            let fits = fitting(&found);
+            let candidate = witness.coming.take()?;
+            if !fits {
+                lookup.refuse(candidate);
+                continue;
+            }
+            lookup.held(Duration::from_micros(found.record.cost));
+            if let Some(mut answer) = lookup.take(candidate) {
+                answer.record.places = self.recorder.places();
+                self.write(Batch { answers: vec![answer], now, ..Batch::default() });
+            }
+            return Some(found);
+        }
+    }
+
+    fn are_present(&self, needs: &[Vec<u8>]) -> bool {
+        needs.iter().all(|path| {
+            let object = self.store_dir.parse(path);
+            object.is_ok_and(|object| self.store.is_valid(&object).unwrap_or(false))
+        })
+    }
+}

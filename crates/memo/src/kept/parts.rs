@@ -1,0 +1,52 @@
+//! `Parts`: what of one evaluation a later one may take, after an edit (decision 0021).
+//!
+//! A graph of *cells*, reached by name from where the file's last selection begins. A cell has what it came to: a scalar, or an object (a set
+//! or a list) with cells of its own; and the *node* of its production, whose row says what that took, in order: leaves of texts, and other
+//! productions. Production nodes of scalar cells are *walls*: who took one saw its value and nothing else. Rows hold smaller numbers only.
+
+mod document;
+mod rows;
+mod walk;
+
+pub use document::{CutText, DerivationHash, Parts};
+pub use rows::Rows;
+
+use firn_value::Value;
+
+/// What a cell came to.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<S> {
+    /// A scalar.
+    Scalar(S),
+    /// A set or a list, by number.
+    Object(u32),
+}
+
+/// A cell.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell<S> {
+    /// The node of its production; 0 if it took nothing.
+    pub node: u32,
+    /// What it came to.
+    pub content: Content<S>,
+}
+
+/// A name in a set, or a place in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A name, by number.
+    Name(u32),
+    /// A place.
+    Place(u32),
+}
+
+/// What was evaluated, as far as it is reached by name.
+#[derive(Debug, Default)]
+pub struct Walked {
+    /// The cells; the first is where it begins.
+    pub cells: Vec<Cell<Value>>,
+    /// The objects, with their cells.
+    pub objects: Vec<Vec<(Step, u32)>>,
+    /// The names in them.
+    pub names: Vec<Vec<u8>>,
+}
