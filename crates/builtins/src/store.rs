@@ -53,8 +53,8 @@ pub fn hash_modulo_at(machine: &Machine, path: &StorePath) -> Result<HashModulo>
 }
 
 /// The hashes of derivations that this evaluation knows, of those that `contexts` name.
-pub fn hashes_in(machine: &Machine, contexts: impl Iterator<Item = Context>) -> Vec<DerivationHash> {
-    let (store, dir) = (store(machine), machine.store_dir());
+pub fn hashes_in(shared: &Shared, contexts: impl Iterator<Item = Context>) -> Vec<DerivationHash> {
+    let (store, dir) = (store_of(shared), &shared.store_dir);
     let known = lock(&store.modulo);
     let mut found = std::collections::BTreeMap::new();
     for element in contexts.flat_map(context_elements) {
@@ -97,9 +97,13 @@ pub(crate) fn attach_eval_only(shared: &Shared) {
 
 /// The store of this machine's evaluation.
 pub(crate) fn store(machine: &Machine) -> Arc<EvalStore> {
-    machine.shared.extensions.find().unwrap_or_else(|| {
-        attach_eval_only(&machine.shared);
-        machine.shared.extensions.find().expect("just attached")
+    store_of(&machine.shared)
+}
+
+fn store_of(shared: &Shared) -> Arc<EvalStore> {
+    shared.extensions.find().unwrap_or_else(|| {
+        attach_eval_only(shared);
+        shared.extensions.find().expect("just attached")
     })
 }
 

@@ -380,6 +380,7 @@ impl Memory {
         if heard.is_passing || !self.is_several() && cost < self.least {
             return;
         }
+        let learning = machine.and_then(|machine| self.go_through(&plan, machine, cost, &roles));
         digests::make_rest();
         let trees = self.recorder.trees.read().unwrap_or_else(PoisonError::into_inner).clone();
         let whole = self.whole(observed, &trees, &roles, &log);
@@ -392,7 +393,7 @@ impl Memory {
         }
         let encoded = labels::sets().encode(whole, &roles);
         let encoded = encoded.map(|encoded| match &plan {
-            parts::Plan::Take(known) if machine.is_some_and(|machine| machine.parts_taken() > 0) => encoded.and(known.observations, known.durability, &roles),
+            parts::Plan::Take(known, _) if machine.is_some_and(|machine| machine.parts_taken() > 0) => encoded.and(known.observations, known.durability, &roles),
             _ => encoded,
         });
         let Encoded { root, durability, nodes } = match encoded {
@@ -421,7 +422,7 @@ impl Memory {
         if let Some(machine) = machine {
             // What was printed is no part, so nobody needs to know where it stands.
             let quiet = || self.whole(gathered, &trees, &roles, &[]);
-            self.keep_parts(plan, machine, &key, quiet, cost, &roles);
+            self.keep_parts(plan, learning, machine, &key, quiet, cost, &roles);
         }
     }
 

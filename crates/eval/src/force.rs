@@ -47,10 +47,13 @@ impl Machine {
     /// Forces where values may have labels, or parts of an earlier evaluation are taken.
     #[inline(never)]
     fn force_labelled(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        // PERF: nearly all that come here are evaluated.
+        if let Some(value) = taken(thunk) {
+            return Ok(value);
+        }
         match self.learning.following.get() {
             Some(following) if following.may_have(thunk) => self.force_followed(following, thunk, pos),
-            Some(_) => self.force_here(thunk, pos),
-            None => self.force_anew(thunk, pos),
+            _ => self.force_here(thunk, pos),
         }
     }
 
@@ -180,7 +183,7 @@ impl Machine {
 
     /// Whether nothing is evaluated on behalf of another instance.
     #[inline]
-    fn is_here(&self) -> bool {
+    pub(crate) fn is_here(&self) -> bool {
         self.aheads.get() == 0
     }
 

@@ -1,28 +1,58 @@
-//! Parts of an evaluation, learned for later ones and taken from earlier ones (decision 0021).
+//! Parts of an evaluation, learned for later ones and taken from earlier ones (decision 0022).
 //!
 //! 1. [`Machine::learn`]: from now on productions are traced, and texts that may be edited are watched leaf by leaf (`import.rs` asks). What
-//!    the first text's last selection begins from is where names begin. [`Machine::learned`] gives what came of it.
+//!    the first text's last selection begins from is where names begin. [`Machine::learned`] gives what came of it. Calls are not answered from
+//!    memory meanwhile; where that would save much, nothing more is learned.
 //! 2. [`Machine::take_parts`]: once the program has read all the texts that were cut, and they differ in leaves only, cells that have the name of
 //!    an earlier cell are followed (`follow.rs`). Not before: what is parsed first has the first symbols, and which of two cells of a set is
-//!    evaluated first goes by that.
+//!    evaluated first goes by that. Until that is known the program learns, and if they differ in more, it goes on learning.
 //!
 //! Neither goes on where calls are too deep (`Machine::deeper`): then an answer could hide that.
 
 use crate::Machine;
 use crate::follow::Following;
 use firn_host::AbsPath;
-use firn_memo::kept::parts::{CutText, Parts, Walked};
+use firn_memo::kept::parts::{CutText, Learned, Parts};
 use firn_memo::kept::{labels, trace};
 use firn_source::{Origin, SourceFile};
 use firn_syntax::Ast;
 use firn_value::{Label, Result, Value};
 use std::cell::{Cell, OnceCell, RefCell};
 
+/// The texts that an evaluation is to learn of, by real path.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// These.
+    pub texts: Vec<AbsPath>,
+    /// Those in or below this directory, and this one file, if they say enough to be one of those that people edit.
+    pub near: Option<AbsPath>,
+}
+
+/// So many texts are cut at most.
+const MOST_TEXTS: usize = 64;
+/// A text that is near must have so many leaves.
+// PERF: a file that says which packages it wants, for which system, has two or three; everything rests on these, so that watching them costs
+// most where it is of least use.
+const LEAST_LEAVES: usize = 5;
+/// Answers to calls that save so many steps, one alone or all together, are worth more than what may be learned.
+const WORTH_MORE: u64 = 512;
+const TOGETHER: u64 = 16_384;
+
+impl Watch {
+    fn has(&self, path: &AbsPath) -> bool {
+        self.names(path) || self.near.as_ref().is_some_and(|near| path.is_within(near))
+    }
+
+    fn names(&self, path: &AbsPath) -> bool {
+        self.texts.contains(path)
+    }
+}
+
 /// What is learned or taken.
 #[derive(Default)]
 pub(crate) struct Learning {
-    /// Real paths of texts to watch, while something is learned.
-    watched: OnceCell<Vec<AbsPath>>,
+    /// Texts to watch, while something is learned.
+    watched: OnceCell<Watch>,
     cut: RefCell<Vec<CutText>>,
     /// The next text that is compiled is the one that the question is about.
     is_first: Cell<bool>,
@@ -30,6 +60,8 @@ pub(crate) struct Learning {
     root: Cell<Option<(Value, Label)>>,
     /// Calls were too deep.
     pub(crate) is_deep: Cell<bool>,
+    /// Steps that answers to calls would have saved.
+    missed: Cell<u64>,
     /// Parts that wait for their texts.
     offered: RefCell<Option<Offered>>,
     /// The texts differ in more than leaves.
@@ -52,32 +84,49 @@ impl std::fmt::Debug for Learning {
 }
 
 impl Machine {
-    /// Learns from now on what may be taken after edits of these texts, by real path. Call it before anything is evaluated.
-    pub fn learn(&self, watched: Vec<AbsPath>) {
+    /// Learns from now on what may be taken after edits of these texts. Call it before anything is evaluated.
+    pub fn learn(&self, watched: Watch) {
         if self.learning.watched.set(watched).is_ok() {
             self.learning.is_first.set(true);
-            // Calls are remembered for one evaluation, or parts for several.
-            self.shared.memo.go_deep();
-            self.labelled.set(true);
             trace::begin();
         }
     }
 
     /// What was learned; none if nothing may be taken of it.
-    pub fn learned(&self) -> Option<Parts> {
+    pub fn learned(&self) -> Option<Learned> {
         self.learning.watched.get()?;
         let trace = trace::end();
         let (root, node) = self.learning.root.take()?;
-        if !trace.is_whole() || self.learning.is_deep.get() {
-            return None;
-        }
-        Some(Parts::new(&trace, self.learning.cut.take(), Walked::from(root, node)))
+        let texts = self.learning.cut.take();
+        let is_of_use = trace.is_whole() && !self.learning.is_deep.get() && !texts.is_empty();
+        is_of_use.then_some(Learned { trace, texts, root, node })
     }
 
-    /// Takes parts as soon as their texts have been read. With `compares` everything is evaluated, and [`Machine::part_differences`] are what
-    /// would have been wrong. Call it before anything is evaluated.
-    pub fn take_parts(&self, parts: Parts, compares: bool) {
-        self.learning.is_first.set(true);
+    /// Whether an answer to a call that saves so many steps may be given. What it would have taken, in order, nobody knows: whoever learns
+    /// calls again, unless the answer is worth more than learning.
+    #[inline]
+    pub(crate) fn may_answer(&self, steps: u64) -> bool {
+        self.learning.watched.get().is_none() || self.prefers_answer(steps)
+    }
+
+    #[cold]
+    fn prefers_answer(&self, steps: u64) -> bool {
+        let missed = self.learning.missed.get() + steps;
+        if steps < WORTH_MORE && missed < TOGETHER {
+            self.learning.missed.set(missed);
+            return false;
+        }
+        self.learning.missed.set(TOGETHER);
+        trace::give_up();
+        self.labelled.set(self.shared.labels);
+        true
+    }
+
+    /// Takes parts as soon as their texts have been read, and they differ in leaves only; learns until then, and if they do not. With `compares`
+    /// everything is evaluated, and [`Machine::part_differences`] are what would have been wrong. Call it before anything is evaluated.
+    pub fn take_parts(&self, parts: Parts, watched: Watch, compares: bool) {
+        self.learn(watched);
+        // Calls are remembered for one evaluation, or parts for several.
         self.shared.memo.go_deep();
         let changed = vec![None; parts.texts.len()];
         self.learning.offered.replace(Some(Offered { parts, compares, changed }));
@@ -88,14 +137,14 @@ impl Machine {
         self.learning.is_refused.get()
     }
 
-    /// A text was read that parts wait for.
-    fn read_for_parts(&self, path: &AbsPath, now: Option<CutText>) {
+    /// A text was read that parts may wait for.
+    fn read_for_parts(&self, path: &AbsPath, now: Option<&CutText>) {
         let mut offered = self.learning.offered.borrow_mut();
         let Some(Offered { parts, changed, .. }) = &mut *offered else { return };
         let mut first = 2;
         for (then, changed) in parts.texts.iter().zip(changed) {
             if then.path == *path {
-                *changed = now.as_ref().and_then(|now| now.changed(then, first));
+                *changed = now.and_then(|now| now.changed(then, first));
                 if changed.is_none() {
                     self.learning.is_refused.set(true);
                 }
@@ -106,14 +155,19 @@ impl Machine {
         if is_refused || offered.as_ref().is_some_and(|offered| offered.changed.iter().all(Option::is_some)) {
             let known = offered.take();
             drop(offered);
-            if let Some(Offered { parts, compares, changed }) = known.filter(|_| !is_refused) {
-                let changed: Vec<u32> = changed.into_iter().flatten().flatten().collect();
-                let _ = self.learning.following.set(Box::new(Following::new(parts, &changed, compares)));
-                self.labelled.set(true);
-                if let Some((root, _)) = self.learning.root.get() {
-                    self.follow_root(root);
-                }
+            if let Some(known) = known.filter(|_| !is_refused) {
+                self.follow_from_now_on(known);
             }
+        }
+    }
+
+    fn follow_from_now_on(&self, Offered { parts, compares, changed }: Offered) {
+        let changed: Vec<u32> = changed.into_iter().flatten().flatten().collect();
+        let _ = self.learning.following.set(Box::new(Following::new(parts, &changed, compares)));
+        trace::give_up();
+        self.labelled.set(true);
+        if let Some((root, _)) = self.learning.root.get() {
+            self.follow_root(root);
         }
     }
 
@@ -136,13 +190,8 @@ impl Machine {
 
     /// Names begin at this value, unless they have begun.
     pub fn begin_names(&self, value: Value) {
-        if self.learning.root.get().is_some() {
-            return;
-        }
-        if self.learning.watched.get().is_some() {
+        if self.learning.watched.get().is_some() && self.learning.root.get().is_none() {
             self.learning.root.set(Some((value, trace::so_far())));
-        } else if self.learning.following.get().is_some() || self.learning.offered.borrow().is_some() {
-            self.learning.root.set(Some((value, 0)));
             self.follow_root(value);
         }
     }
@@ -153,14 +202,10 @@ impl Machine {
     }
 
     fn watched_path(&self, file: &'static SourceFile) -> Option<AbsPath> {
-        let (watched, offered) = (self.learning.watched.get(), self.learning.offered.borrow());
-        if watched.is_none() && offered.is_none() {
-            return None;
-        }
+        let watched = self.learning.watched.get().filter(|_| self.learning.following.get().is_none())?;
         let Origin::File(path) = file.origin() else { return None };
         let real = self.real(&AbsPath::new(path).ok()?).ok()?;
-        let is_offered = offered.as_ref().is_some_and(|offered| offered.parts.texts.iter().any(|text| text.path == real));
-        (is_offered || watched.is_some_and(|watched| watched.contains(&real))).then_some(real)
+        watched.has(&real).then_some(real)
     }
 
     /// Has what is wanted of a text watched; its leaves only if it is to be cut.
@@ -171,14 +216,20 @@ impl Machine {
         let Some(path) = self.watched_path(file).filter(|_| is_cut) else { return };
         let (leaves, text) = (ast.cut(), file.text());
         let cut = leaves.as_ref().zip(text).map(|(leaves, text)| CutText::new(path.clone(), &text, leaves));
-        if self.learning.watched.get().is_none() {
-            return self.read_for_parts(&path, cut);
+        self.read_for_parts(&path, cut.as_ref());
+        if self.learning.following.get().is_some() {
+            return;
         }
+        let mut texts = self.learning.cut.borrow_mut();
         if let (Some(leaves), Some(cut)) = (leaves, cut)
+            && texts.len() < MOST_TEXTS
+            && (leaves.leaves.len() >= LEAST_LEAVES || self.learning.watched.get().is_some_and(|watched| watched.names(&path)))
             && let Some(first) = trace::watch(&path, leaves.leaves.len() as u32)
         {
             ast.watch_leaves(first);
-            self.learning.cut.borrow_mut().push(cut);
+            texts.push(cut);
+            // PERF: until there is something to rest on, values are forced the plain way.
+            self.labelled.set(true);
         }
     }
 

@@ -54,6 +54,7 @@ pub use firn_value::{Error, ErrorKind, Result};
 pub use force::place_of;
 pub use import::Bindings;
 pub use interrupt::{interrupt, interrupted, is_interrupted, resume};
+pub use learn::Watch;
 pub use machine::{Builtin, Machine, Manner, PrimopFn, Shared};
 pub use names::Names;
 pub use packages::Package;

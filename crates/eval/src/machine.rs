@@ -327,7 +327,7 @@ impl Machine {
 
     /// Notes that what runs has printed something, or would have if that had not been printed before.
     pub fn heard(&self) {
-        if self.labelled.get() {
+        if self.labelled.get() || firn_memo::kept::trace::is_on() {
             firn_memo::kept::labels::print();
         }
     }

@@ -96,6 +96,9 @@ impl Machine {
             return None;
         }
         let pairs = Pairs::of(&entry.key, key, &memo.instances, entry.instance)?;
+        if !self.may_answer(entry.cost) {
+            return None;
+        }
         // The answer rests on what the first call observed, and on the inputs' being equal.
         labels::take(entry.label);
         pairs.labels.iter().copied().for_each(labels::take);

@@ -104,7 +104,7 @@ impl Machine {
             publish(claim, value, label);
             return Ok(value);
         }
-        let ahead = self.is_ahead(stamp);
+        let ahead = !self.is_here() && self.is_ahead(stamp);
         match (production.is_noisy(), ahead) {
             (true, true) => {
                 claim.restore();

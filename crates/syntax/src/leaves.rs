@@ -21,6 +21,14 @@ pub(crate) fn is_constant(name: Symbol) -> bool {
     matches!(name.as_bytes(), b"true" | b"false" | b"null")
 }
 
+/// Whether what is bound under these names, of which the first and the last are told, is something that a whole package set rests on.
+// PERF: as a leaf it would be in what nearly every value rests on, and after an edit of it hardly anything could be taken.
+pub(crate) fn is_ground(first: Option<Symbol>, last: Option<Symbol>) -> bool {
+    let is_platform =
+        |name: Symbol| matches!(name.as_bytes(), b"system" | b"localSystem" | b"crossSystem" | b"hostPlatform" | b"buildPlatform" | b"overlays");
+    first.is_some_and(|name| name.as_bytes() == b"nixpkgs") || last.is_some_and(is_platform)
+}
+
 impl Ast {
     /// Whether the text gives a constant's name to something else.
     fn binds_constants(&self) -> bool {
@@ -116,6 +124,12 @@ mod tests {
             rest,
             "{ pkgs, ... }: { a.b = leaf ; c = leaf ; d = f { e = leaf ; g = { }; h = z: 1; i = z; n = leaf ; }; j = let k = leaf ; in k + 5; ${l} = leaf ; }"
         );
+    }
+
+    #[test]
+    fn what_package_sets_are_made_of_is_no_leaf() {
+        let (_, leaves) = shown("{ a.system = \"a\"; system.b = 1; nixpkgs.config.c = 2; d.overlays = [ ]; e.nixpkgs = 3; }");
+        assert_eq!(leaves, ["1", "3"]);
     }
 
     #[test]

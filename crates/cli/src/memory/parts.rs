@@ -1,18 +1,18 @@
 //! Parts of earlier evaluations of a question (decision 0022): when they are learned, kept and taken.
 //!
-//! 1. Nothing is learned the first time: most questions are asked again as they were, or never.
-//! 2. When a question has no answer any more because the code of a file changed, the file is one that people edit: the evaluation learns what
-//!    would stay if it is edited again ([`Plan::Learn`]). What is learned is kept as a record of its own, which rests on all that was observed
+//! 1. An evaluation learns what would stay if files were edited ([`Plan::Learn`]): the file that is asked about, those near it, and those whose
+//!    code has changed since the question was asked before. What is learned is kept as a record of its own, which rests on all that was observed
 //!    but the code of such files.
+//! 2. Going through it takes a thread of its own while the answer is kept. Nothing is learned of what took little time.
 //! 3. The next time, if that record holds and such files differ in leaves only, its parts are taken ([`Plan::Take`]), and the answer rests on what
-//!    the record rests on besides. Once that saves little, or nothing because the files differ in more, what is kept is marked, and the next
-//!    evaluation learns anew.
+//!    the record rests on besides. If the files differ in more, the evaluation learns anew; once parts save little, what is kept is marked, and
+//!    the next evaluation does.
 
 use super::{Memory, Pending, lock};
 use firn_cache::{Answer, Batch, Reading};
-use firn_eval::{Machine, context_elements};
-use firn_host::{AbsPath, Digest, Durability, Question};
-use firn_memo::kept::parts::Parts;
+use firn_eval::{Machine, Watch, context_elements};
+use firn_host::{AbsPath, Digest, Durability, FileType, Follow, Question};
+use firn_memo::kept::parts::{CutText, Parts};
 use firn_memo::kept::{Encoded, Entry, Key, Record, Roles, SetId, Stored, Verifier, labels};
 use firn_store::context::Element;
 use firn_store::path::StorePath;
@@ -27,10 +27,13 @@ pub(super) enum Plan {
     #[default]
     Plain,
     /// What these files are edited to changes; the rest is learned.
-    Learn(Vec<AbsPath>),
-    /// Parts are taken.
-    Take(Box<Known>),
+    Learn(Watch),
+    /// Parts are taken, if these files differ in leaves only.
+    Take(Box<Known>, Watch),
 }
+
+/// Who goes through what was learned: the bytes, and the texts that were cut.
+pub(super) type Learning = std::thread::JoinHandle<Option<(Vec<u8>, Vec<CutText>)>>;
 
 /// What was learned.
 pub(super) struct Known {
@@ -42,47 +45,77 @@ pub(super) struct Known {
     cost: Duration,
 }
 
-/// So many files are cut at most.
-const MOST_TEXTS: usize = 64;
+/// A directory with so many things in and below it is no place where people keep what they edit, and nothing else.
+const MOST_NEAR: usize = 512;
 /// Questions are worth learning for that take so many times what is worth keeping.
 const TIMES: u32 = 10;
 /// Parts that save less of a hundred are learned anew.
 const LEAST_SAVED: u32 = 30;
 
 impl Memory {
-    /// How to evaluate a question, of which the newest answer took so long and does not hold because of what changed.
+    /// How to evaluate a question; of an answer that does not hold any more, what it took and what changed.
     pub(super) fn plan(&self, key: &Key, entry: &Entry, before: Option<super::look::Before>, roles: &Roles, writes: bool) -> Plan {
-        let Some((cost, changed)) = before.filter(|_| self.learns) else { return Plan::Plain };
-        let Some(reading) = self.disk.read() else { return Plan::Plain };
-        let mut texts: Vec<AbsPath> = Vec::new();
-        for found in reading.records(&key.of_parts().digest).into_iter().take(2) {
-            // Marked.
-            let Ok(parts) = Parts::decode(&found.result, roles) else { break };
-            texts.extend(parts.texts.iter().map(|text| text.path.clone()));
-            if self.is_holding(&reading, found.record.observations, roles) && (!writes || self.has_all(&parts)) {
-                let Record { observations, durability, cost, .. } = found.record;
-                let cost = Duration::from_micros(cost);
-                return Plan::Take(Box::new(Known { parts, observations, durability, cost }));
-            }
-        }
-        if self.evaluates || cost < self.least * TIMES {
+        if !self.learns || matches!(entry, Entry::Flake(_)) {
             return Plan::Plain;
         }
-        if let Entry::File(path) = entry
-            && let Ok(path) = self.host.resolve_expr_path(path)
-        {
-            texts.push(path);
+        let mut texts: Vec<AbsPath> = Vec::new();
+        if before.is_some() {
+            let Some(reading) = self.disk.read() else { return Plan::Plain };
+            for found in reading.records(&key.of_parts().digest).into_iter().take(2) {
+                // Marked.
+                let Ok(parts) = Parts::decode(&found.result, roles) else { break };
+                texts.extend(parts.texts.iter().map(|text| text.path.clone()));
+                if self.is_holding(&reading, found.record.observations, roles) && (!writes || self.has_all(&parts)) {
+                    let Record { observations, durability, cost, .. } = found.record;
+                    let cost = Duration::from_micros(cost);
+                    let watch = Watch { texts, near: self.near(entry) };
+                    return Plan::Take(Box::new(Known { parts, observations, durability, cost }), watch);
+                }
+            }
         }
-        match changed {
-            Some(Question::Code(path)) => texts.push(path),
-            _ => return Plan::Plain,
+        if self.evaluates || before.as_ref().is_some_and(|(cost, _)| !self.is_worth_learning(*cost)) {
+            return Plan::Plain;
         }
-        let real = |path: AbsPath| self.host.resolve_symlinks(&path, firn_host::Follow::Full).ok();
-        let mut texts: Vec<AbsPath> = texts.into_iter().rev().filter_map(real).collect();
-        let mut seen = FxHashSet::default();
-        texts.retain(|path| seen.insert(path.clone()));
-        texts.truncate(MOST_TEXTS);
-        Plan::Learn(texts)
+        if let Some((_, Some(Question::Code(path)))) = before {
+            texts.extend(self.real(&path));
+        }
+        Plan::Learn(Watch { texts, near: self.near(entry) })
+    }
+
+    fn is_worth_learning(&self, cost: Duration) -> bool {
+        cost >= self.least * TIMES
+    }
+
+    fn real(&self, path: &AbsPath) -> Option<AbsPath> {
+        self.host.resolve_symlinks(path, Follow::Full).ok()
+    }
+
+    /// The directory of what is asked about, if there is not much else in it; otherwise the file itself.
+    fn near(&self, entry: &Entry) -> Option<AbsPath> {
+        let (file, dir) = match entry {
+            Entry::File(path) => {
+                let file = self.real(&self.host.resolve_expr_path(path).ok()?)?;
+                let dir = file.parent()?;
+                (Some(file), dir)
+            }
+            Entry::Expression(_, base) => (None, self.real(base)?),
+            Entry::Flake(_) => return None,
+        };
+        if self.is_small(&dir) { Some(dir) } else { file }
+    }
+
+    fn is_small(&self, dir: &AbsPath) -> bool {
+        let (mut todo, mut count) = (vec![dir.clone()], 0);
+        while let Some(dir) = todo.pop() {
+            let Ok(listing) = self.host.read_dir(&dir) else { return false };
+            count += listing.entries().len();
+            if count > MOST_NEAR {
+                return false;
+            }
+            let dirs = listing.entries().iter().filter(|(name, file_type)| *file_type == Some(FileType::Directory) && !name.starts_with(b"."));
+            todo.extend(dirs.filter_map(|(name, _)| dir.beneath(name).ok()));
+        }
+        true
     }
 
     fn is_holding(&self, reading: &Reading<'_>, observations: Digest, roles: &Roles) -> bool {
@@ -113,42 +146,50 @@ impl Memory {
         let Some(pending) = pending else { return };
         match &mut pending.plan {
             Plan::Plain => {}
-            Plan::Learn(texts) => machine.learn(std::mem::take(texts)),
-            Plan::Take(known) => {
+            Plan::Learn(watch) => machine.learn(std::mem::take(watch)),
+            Plan::Take(known, watch) => {
                 let parts = std::mem::take(&mut known.parts);
                 firn_builtins::know_hashes(machine, &parts.hashes);
-                machine.take_parts(parts, self.evaluates);
+                machine.take_parts(parts, std::mem::take(watch), self.evaluates);
                 self.recorder.takes.store(true, std::sync::atomic::Ordering::Relaxed);
             }
         }
     }
 
+    /// Has somebody go through what was learned, if it is worth it, while the answer is kept.
+    pub(super) fn go_through(&self, plan: &Plan, machine: &Machine, cost: Duration, roles: &Roles) -> Option<Learning> {
+        if matches!(plan, Plan::Plain) || self.evaluates {
+            return None;
+        }
+        let learned = machine.learned().filter(|_| self.is_worth_learning(cost))?;
+        let (shared, roles) = (machine.shared.clone(), roles.clone());
+        let work = move || {
+            let mut parts = learned.parts();
+            parts.hashes = firn_builtins::hashes_in(&shared, parts.scalars().filter_map(|value| Some(value.as_str()?.context())));
+            let bytes = parts.encode(&roles)?;
+            Some((bytes, parts.texts))
+        };
+        std::thread::Builder::new().name("firn parts".to_owned()).spawn(work).ok()
+    }
+
     /// Keeps what was learned, or notes that parts saved little. `whole` is what the answer rests on.
-    pub(super) fn keep_parts(&self, plan: Plan, machine: &Machine, key: &Key, whole: impl FnOnce() -> SetId, cost: Duration, roles: &Roles) {
-        match plan {
-            Plan::Plain => {}
-            Plan::Learn(_) => self.keep_learned(machine, key, whole(), cost, roles),
-            Plan::Take(known) => {
-                let detail = || format!("{} parts of an earlier evaluation were taken", machine.parts_taken());
-                self.log.detail_of(detail);
-                // Who keeps what took no time wants parts that save none.
-                let saves_little = !self.least.is_zero() && cost * 100 > known.cost * (100 - LEAST_SAVED);
-                if saves_little || machine.refused_parts() {
-                    self.write_parts(key, Vec::new(), known.observations, known.durability, Vec::new(), known.cost);
-                }
+    pub(super) fn keep_parts(&self, plan: Plan, learning: Option<Learning>, machine: &Machine, key: &Key, whole: impl FnOnce() -> SetId, cost: Duration, roles: &Roles) {
+        if let Some((bytes, texts)) = learning.and_then(|learning| learning.join().ok()?) {
+            self.keep_learned(key, bytes, &texts, whole(), cost, roles);
+        } else if let Plan::Take(known, _) = plan {
+            let detail = || format!("{} parts of an earlier evaluation were taken", machine.parts_taken());
+            self.log.detail_of(detail);
+            // Who keeps what took no time wants parts that save none.
+            let saves_little = !self.least.is_zero() && cost * 100 > known.cost * (100 - LEAST_SAVED);
+            if saves_little || machine.refused_parts() {
+                self.write_parts(key, Vec::new(), known.observations, known.durability, Vec::new(), known.cost);
             }
         }
     }
 
-    fn keep_learned(&self, machine: &Machine, key: &Key, whole: SetId, cost: Duration, roles: &Roles) {
-        let Some(mut parts) = machine.learned() else { return };
-        if parts.texts.is_empty() {
-            return;
-        }
-        parts.hashes = firn_builtins::hashes_in(machine, parts.scalars().filter_map(|value| Some(value.as_str()?.context())));
+    fn keep_learned(&self, key: &Key, bytes: Vec<u8>, texts: &[CutText], whole: SetId, cost: Duration, roles: &Roles) {
         let sets = labels::sets();
-        let observed = sets.without_code(whole, parts.texts.iter().map(|text| &text.path));
-        let Some(bytes) = parts.encode(roles) else { return };
+        let observed = sets.without_code(whole, texts.iter().map(|text| &text.path));
         if let Ok(Encoded { root, durability, nodes }) = sets.encode(observed, roles) {
             self.write_parts(key, bytes, root, durability, nodes, cost);
         }

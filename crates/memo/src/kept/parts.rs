@@ -11,7 +11,8 @@ mod walk;
 pub use document::{CutText, DerivationHash, Parts};
 pub use rows::Rows;
 
-use firn_value::Value;
+use super::trace::Trace;
+use firn_value::{Label, Value};
 
 /// What a cell came to.
 #[derive(Clone, Copy, Debug)]
@@ -49,4 +50,23 @@ pub struct Walked {
     pub objects: Vec<Vec<(Step, u32)>>,
     /// The names in them.
     pub names: Vec<Vec<u8>>,
+}
+
+/// What an evaluation learned, before anybody went through it. Any thread may.
+pub struct Learned {
+    /// What productions took.
+    pub trace: Trace,
+    /// The texts that were watched.
+    pub texts: Vec<CutText>,
+    /// Where names begin.
+    pub root: Value,
+    /// What that rests on.
+    pub node: Label,
+}
+
+impl Learned {
+    /// What a later evaluation may take of it.
+    pub fn parts(self) -> Parts {
+        Parts::new(&self.trace, self.texts, Walked::from(self.root, self.node))
+    }
 }

@@ -35,7 +35,7 @@ pub struct Trace {
     texts: FxHashMap<AbsPath, Text>,
     /// Paths of texts of which somebody saw where things stand.
     seen: Vec<AbsPath>,
-    /// There were more nodes than can be told apart.
+    /// There were more nodes than can be told apart, or nobody wants them any more.
     is_full: bool,
 }
 
@@ -85,8 +85,8 @@ impl Trace {
     }
 
     fn add(&mut self, row: impl FnOnce(&mut Vec<Label>)) -> Label {
-        if self.ends.len() >= MOST || self.rows.len() >= 8 * MOST {
-            self.is_full = true;
+        self.is_full |= self.ends.len() >= MOST || self.rows.len() >= 8 * MOST;
+        if self.is_full {
             return PRINTED;
         }
         row(&mut self.rows);
@@ -96,6 +96,9 @@ impl Trace {
     }
 
     fn take(&mut self, node: Label) {
+        if self.is_full {
+            return;
+        }
         let (own, top) = (Production::current().label(), self.stack.len() as u32);
         let start = match own.checked_sub(1) {
             Some(start) => start,
@@ -145,6 +148,15 @@ pub fn begin() {
 pub fn end() -> Trace {
     TRACES.store(false, Ordering::SeqCst);
     TRACE.take()
+}
+
+/// What was traced so far will not be asked for, nor what comes.
+pub fn give_up() {
+    TRACE.with_borrow_mut(|trace| {
+        trace.is_full = true;
+        trace.rows = Vec::new();
+        trace.last = Vec::new();
+    });
 }
 
 /// Whether productions are traced.

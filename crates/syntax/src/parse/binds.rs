@@ -159,7 +159,7 @@ impl Parser<'_> {
             return self.unexpected();
         }
         if self.notes_leaves {
-            self.note_leaf(value, start, below);
+            self.note_leaf(from, value, start, below);
         }
         self.define_path(set, from, pos, value)?;
         self.path.truncate(from);
@@ -168,12 +168,17 @@ impl Parser<'_> {
     }
 
     /// Notes a binding whose value begins at `start`; it is a leaf if nothing was bound since there were `below` bindings. What would be
-    /// another cell if it were one (a variable but for `true` and its like, a function), or may still grow (a set), is none.
+    /// another cell if it were one (a variable but for `true` and its like, a function), or may still grow (a set), is none, nor what says
+    /// of what a package set is made. Its names are on the path from `from` on.
     #[cold]
-    fn note_leaf(&mut self, value: ExprId, start: u32, below: u32) {
+    fn note_leaf(&mut self, from: usize, value: ExprId, start: u32, below: u32) {
         let is_leaf = self.ast.bound == below;
         self.ast.bound += 1;
+        let names = &self.path[from..];
+        let name = |name: Option<&AttrName>| name.and_then(|name| if let AttrName::Static(name) = name { Some(*name) } else { None });
+        let is_ground = crate::leaves::is_ground(name(names.first()), name(names.last()));
         let is_leaf = is_leaf
+            && !is_ground
             && match self.ast.nodes[value.index()] {
                 Expr::Attrs(_) | Expr::Lambda(_) => false,
                 Expr::Var { name, .. } => crate::leaves::is_constant(name),

@@ -123,6 +123,11 @@ impl Attrs {
         unsafe { (Attrs::of(Value(self.object.add(2).read())), Attrs::of(Value(self.object.add(1).read()))) }
     }
 
+    /// The upper and the lower set of one that is laid over another. Behind a guard there is nothing to see.
+    pub fn layered(self) -> Option<(Attrs, Attrs)> {
+        (header_kind(self.head()) == kind::LAYERED).then(|| self.layers())
+    }
+
     /// Number of attributes.
     #[inline]
     pub fn len(self) -> usize {
