@@ -63,9 +63,18 @@ impl Memory {
             let Some(reading) = self.disk.read() else { return Plan::Plain };
             for found in reading.records(&key.of_parts().digest).into_iter().take(2) {
                 // Marked.
-                let Ok(parts) = Parts::decode(&found.result, roles) else { break };
+                if found.result.is_empty() {
+                    break;
+                }
+                // PERF: either takes some twenty milliseconds.
+                let (parts, holds) = std::thread::scope(|scope| {
+                    let parts = scope.spawn(|| Parts::decode(&found.result, roles));
+                    let holds = self.is_holding(&reading, found.record.observations, roles);
+                    (parts.join().ok().and_then(Result::ok), holds)
+                });
+                let Some(parts) = parts else { break };
                 texts.extend(parts.texts.iter().map(|text| text.path.clone()));
-                if self.is_holding(&reading, found.record.observations, roles) && (!writes || self.has_all(&parts)) {
+                if holds && (!writes || self.has_all(&parts)) {
                     let Record { observations, durability, cost, .. } = found.record;
                     let cost = Duration::from_micros(cost);
                     let watch = Watch { texts, near: self.near(entry) };
