@@ -94,7 +94,9 @@ impl Machine {
 
     /// What was learned; none if nothing may be taken of it.
     pub fn learned(&self) -> Option<Learned> {
-        self.learning.watched.get()?;
+        if self.learning.watched.get().is_none() || !trace::is_on() {
+            return None;
+        }
         let trace = trace::end();
         let (root, node) = self.learning.root.take()?;
         let texts = self.learning.cut.take();
@@ -125,7 +127,12 @@ impl Machine {
     /// Takes parts as soon as their texts have been read, and they differ in leaves only; learns until then, and if they do not. With `compares`
     /// everything is evaluated, and [`Machine::part_differences`] are what would have been wrong. Call it before anything is evaluated.
     pub fn take_parts(&self, parts: Parts, watched: Watch, compares: bool) {
-        self.learn(watched);
+        if compares {
+            // Who compares has labels of what was observed, and learns nothing.
+            self.learning.is_first.set(self.learning.watched.set(watched).is_ok());
+        } else {
+            self.learn(watched);
+        }
         // Calls are remembered for one evaluation, or parts for several.
         self.shared.memo.go_deep();
         let changed = vec![None; parts.texts.len()];
@@ -191,7 +198,7 @@ impl Machine {
     /// Names begin at this value, unless they have begun.
     pub fn begin_names(&self, value: Value) {
         if self.learning.watched.get().is_some() && self.learning.root.get().is_none() {
-            self.learning.root.set(Some((value, trace::so_far())));
+            self.learning.root.set(Some((value, if trace::is_on() { trace::so_far() } else { 0 })));
             self.follow_root(value);
         }
     }
@@ -217,7 +224,7 @@ impl Machine {
         let (leaves, text) = (ast.cut(), file.text());
         let cut = leaves.as_ref().zip(text).map(|(leaves, text)| CutText::new(path.clone(), &text, leaves));
         self.read_for_parts(&path, cut.as_ref());
-        if self.learning.following.get().is_some() {
+        if self.learning.following.get().is_some() || !trace::is_on() {
             return;
         }
         let mut texts = self.learning.cut.borrow_mut();
