@@ -8,7 +8,7 @@
 //!    the record rests on besides. Once that saves little, or nothing because the files differ in more, what is kept is marked, and the next
 //!    evaluation learns anew.
 
-use super::{Memory, Pending, lock};
+use super::{Memory, Pending};
 use firn_cache::{Answer, Batch, Reading};
 use firn_eval::{Machine, context_elements};
 use firn_host::{AbsPath, Digest, Durability, Question};
@@ -55,7 +55,7 @@ impl Memory {
         let Some((cost, changed)) = before.filter(|_| self.learns) else { return Plan::Plain };
         let Some(reading) = self.disk.read() else { return Plan::Plain };
         let mut texts: Vec<AbsPath> = Vec::new();
-        for found in reading.records(&key.of_parts().digest).into_iter().take(2) {
+        for found in reading.records_of(&key.of_parts()).into_iter().take(2) {
             // Marked.
             let Ok(parts) = Parts::decode(&found.result, roles) else { break };
             texts.extend(parts.texts.iter().map(|text| text.path.clone()));
@@ -86,15 +86,16 @@ impl Memory {
     }
 
     fn is_holding(&self, reading: &Reading<'_>, observations: Digest, roles: &Roles) -> bool {
-        let judged = lock(&self.judged);
         let witness = super::Witnessed::new(self, reading);
         let passing = firn_host::Passing(&*self.host);
-        let verifier = Verifier::new(&passing, &witness, roles, &judged);
-        let holds = verifier.holds(observations);
-        if !holds {
-            self.log.detail_of(|| format!("nothing is taken of an earlier evaluation, because this is no longer so: {:?}", verifier.changed()));
-        }
-        holds
+        self.judged.with(|judged| {
+            let verifier = Verifier::new(&passing, &witness, roles, judged);
+            let holds = verifier.holds(observations);
+            if !holds {
+                self.log.detail_of(|| format!("nothing is taken of an earlier evaluation, because this is no longer so: {:?}", verifier.changed()));
+            }
+            holds
+        })
     }
 
     /// Whether the store has everything that parts name.
