@@ -149,8 +149,8 @@ impl Disk {
     }
 }
 
-/// Whether what a seal vouches for can be read.
-fn is_readable(table: usize, key: &[u8], payload: &[u8]) -> bool {
+/// Whether what a seal vouches for is what its key says, and can be read.
+pub(crate) fn is_readable(table: usize, key: &[u8], payload: &[u8]) -> bool {
     match table {
         0 => Record::decode(payload).is_ok_and(|record| key.starts_with(&Key::digest(&record.question).0)),
         1 => Node::named(payload).is_ok() && Node::digest(payload).0 == *key,

@@ -4,9 +4,8 @@
 use crate::environment::{Environment, Salvaged, Unusable};
 use crate::writer::Writer;
 use firn_host::{Digest, Question, Stamp};
-use firn_memo::kept::observation::Node;
-use firn_memo::kept::record::{Kind, unseal, unsealed};
-use firn_memo::kept::{Record, Stored};
+use firn_memo::kept::record::{Kind, unseal};
+use firn_memo::kept::{Key, Record, Stored, checksum};
 use heed::{RoTxn, WithoutTls};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +45,7 @@ pub struct Reading<'d> {
 }
 
 /// Seconds between two notes of use.
-const NOTED: i64 = 24 * 3600;
+pub(crate) const NOTED: i64 = 24 * 3600;
 
 /// The most answers that are kept for one question (spec L2.7).
 pub const HISTORY: usize = 16;
@@ -107,13 +106,22 @@ impl Reading<'_> {
         all
     }
 
-    /// The records of a question, those used last first.
+    /// The records of a question by its digest, those used last first.
     pub fn records(&self, question: &Digest) -> Vec<Found> {
+        self.records_where(question, |record| Key::digest(&record.question) == *question)
+    }
+
+    /// The records of a question, those used last first.
+    pub fn records_of(&self, key: &Key) -> Vec<Found> {
+        self.records_where(&key.digest, |record| record.question == key.question)
+    }
+
+    fn records_where(&self, question: &Digest, is_of_it: impl Fn(&Record) -> bool) -> Vec<Found> {
         let Ok(entries) = self.disk.environment.records.prefix_iter(&self.txn, &question.0) else { return Vec::new() };
         let mut found: Vec<Found> = entries
             .map_while(Result::ok)
             .filter_map(|(key, sealed)| self.found(key, sealed))
-            .filter(|found| firn_memo::kept::Key::digest(&found.record.question) == *question)
+            .filter(|found| is_of_it(&found.record))
             .collect();
         found.sort_by(|a, b| (b.used, &a.key).cmp(&(a.used, &b.key)));
         found
@@ -124,7 +132,7 @@ impl Reading<'_> {
         let Ok(entries) = self.disk.environment.records.iter(&self.txn) else { return Vec::new() };
         let opened = |(key, sealed): (&[u8], &[u8])| {
             let record = Record::decode(self.open(0, key, sealed)?).ok()?;
-            key.starts_with(&firn_memo::kept::Key::digest(&record.question).0).then(|| (key.to_vec(), record))
+            key.starts_with(&Key::digest(&record.question).0).then(|| (key.to_vec(), record))
         };
         entries.map_while(Result::ok).filter_map(opened).collect()
     }
@@ -144,20 +152,14 @@ impl Reading<'_> {
     }
 
     /// A node of observations.
-    // PERF: what is named by the digest of its bytes needs no checksum besides.
-    pub fn node(&self, digest: &Digest) -> Option<Vec<u8>> {
-        let sealed = self.disk.environment.tables()[1].get(&self.txn, &digest.0).ok()??;
-        let bytes = unsealed(sealed).filter(|bytes| Node::digest(bytes) == *digest);
-        if bytes.is_none() {
-            self.disk.damaged.fetch_add(1, Ordering::Relaxed);
-        }
-        bytes.map(<[u8]>::to_vec)
+    // PERF: whoever puts it there knows it to be what its digest says, and the seal says that it still is.
+    pub fn node(&self, digest: &Digest) -> Option<&[u8]> {
+        self.get(1, &digest.0)
     }
 
     /// The bytes of a large result.
     pub fn blob(&self, digest: &Digest) -> Option<Vec<u8>> {
-        let bytes = self.get(2, &digest.0)?;
-        (Digest::of_content(bytes) == *digest).then(|| bytes.to_vec())
+        self.get(2, &digest.0).map(<[u8]>::to_vec)
     }
 
     /// Whether any state vouches for anything.
@@ -167,29 +169,29 @@ impl Reading<'_> {
 
     /// What a state of a file or directory was found to vouch for.
     pub fn vouched(&self, question: &Question, stamp: &Stamp) -> Option<Digest> {
-        let key = stamp_key(question)?;
+        let (key, kind) = stamp_key(question)?;
         let payload = self.get(3, &key)?;
         let (state, rest) = payload.split_at_checked(STATE)?;
-        (state == stamp_bytes(stamp)).then(|| rest.get(..32)?.try_into().ok().map(Digest))?
+        (state == stamp_bytes(kind, stamp)).then(|| rest.get(..32)?.try_into().ok().map(Digest))?
     }
 }
 
-pub(crate) const STATE: usize = 56;
+pub(crate) const STATE: usize = 57;
 
-/// The key of what a state vouches for: the kind of question and the path.
-pub(crate) fn stamp_key(question: &Question) -> Option<[u8; 32]> {
+/// The key of what a state vouches for, and the kind of question. Two paths that have the same key are kept apart by the state: it says which
+/// file it is of, and what was asked of it.
+pub(crate) fn stamp_key(question: &Question) -> Option<([u8; 16], u8)> {
     let (kind, path) = match question {
         Question::File(path) => (0, path),
         Question::Directory(path) => (1, path),
         Question::Code(path) => (2, path),
+        Question::Outline(path) => (3, path),
         _ => return None,
     };
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&[kind]).update(path.as_bytes());
-    Some(*hasher.finalize().as_bytes())
+    Some((checksum(&[&[kind], path.as_bytes()]), kind))
 }
 
-pub(crate) fn stamp_bytes(stamp: &Stamp) -> [u8; STATE] {
+pub(crate) fn stamp_bytes(kind: u8, stamp: &Stamp) -> [u8; STATE] {
     let Stamp { device, inode, size, modified, changed } = *stamp;
     let words = [
         device.to_le_bytes(),
@@ -200,8 +202,8 @@ pub(crate) fn stamp_bytes(stamp: &Stamp) -> [u8; STATE] {
         changed.0.to_le_bytes(),
         changed.1.to_le_bytes(),
     ];
-    let mut bytes = [0; STATE];
-    bytes.copy_from_slice(words.as_flattened());
+    let mut bytes = [kind; STATE];
+    bytes[1..].copy_from_slice(words.as_flattened());
     bytes
 }
 

@@ -4,6 +4,7 @@
 //! stream = "firn cache 1\n" · ([table number, key, sealed bytes])* · [] · checksum (32 bytes)
 //! ```
 
+use crate::audit::is_readable;
 use crate::disk::Disk;
 use crate::sealed_kind;
 use firn_memo::kept::cbor::{Reader, Writer};
@@ -96,8 +97,8 @@ impl Disk {
             if !TRAVELLING.contains(&table) || key.len() > 511 {
                 return Err(TransferError::Damaged);
             }
-            // Of another format: simply not there.
-            if unseal(sealed_kind(table), key, sealed).is_none() {
+            // Of another format, or not what its key says: simply not there.
+            if !unseal(sealed_kind(table), key, sealed).is_some_and(|payload| is_readable(table, key, payload)) {
                 continue;
             }
             let known = environment.tables()[table].get(&txn, key)?;

@@ -3,7 +3,7 @@
 //! What belongs together is handed over as one [`Batch`] and becomes visible as one: records never before the observations
 //! and blobs they name. It is sealed as it comes, and waits for more. When something cannot be written (full disk, read-only), the writer stops, and says why once.
 
-use crate::disk::{HISTORY, stamp_bytes, stamp_key};
+use crate::disk::{HISTORY, NOTED, stamp_bytes, stamp_key};
 use crate::environment::{Environment, Table};
 use crate::{collect, sealed_kind};
 use firn_host::{Digest, Question, Stamp};
@@ -178,13 +178,13 @@ impl Sealed {
 
 /// What states vouch for, in the order of their keys; of several for one key the last counts.
 fn sealed_stamps(stamps: &[Vouched], now: i64) -> Vec<Entry> {
-    let mut keyed: Vec<([u8; 32], usize)> =
-        stamps.iter().enumerate().filter_map(|(at, (question, ..))| Some((stamp_key(question)?, at))).collect();
+    let keyed = |(at, (question, ..)): (usize, &Vouched)| stamp_key(question).map(|(key, kind)| (key, at, kind));
+    let mut keyed: Vec<([u8; 16], usize, u8)> = stamps.iter().enumerate().filter_map(keyed).collect();
     keyed.sort_unstable();
-    let last = keyed.chunk_by(|(one, _), (other, _)| one == other).filter_map(|same| same.last());
-    let sealed = |&(key, at): &([u8; 32], usize)| {
+    let last = keyed.chunk_by(|(one, ..), (other, ..)| one == other).filter_map(|same| same.last());
+    let sealed = |&(key, at, kind): &([u8; 16], usize, u8)| {
         let (_, stamp, digest) = &stamps[at];
-        let payload = [&stamp_bytes(stamp)[..], &digest.0, &now.to_le_bytes()].concat();
+        let payload = [&stamp_bytes(kind, stamp)[..], &digest.0, &now.to_le_bytes()].concat();
         (key.to_vec(), seal(sealed_kind(3), &key, &payload))
     };
     last.map(sealed).collect()
@@ -210,7 +210,7 @@ fn write(environment: &Environment, batches: &[Sealed]) -> Result<(), heed::Erro
             tables[0].put(&mut txn, key, sealed)?;
             forget_oldest(environment, &mut txn, question, key)?;
         }
-        changed |= write_stamps(tables[3], &mut txn, &batch.stamps)?;
+        changed |= write_stamps(tables[3], &mut txn, &batch.stamps, batch.now)?;
         for (key, sealed) in &batch.used {
             if tables[0].get(&txn, key)?.is_some() {
                 tables[4].put(&mut txn, key, sealed)?;
@@ -222,8 +222,9 @@ fn write(environment: &Environment, batches: &[Sealed]) -> Result<(), heed::Erro
 }
 
 /// Writes what states vouch for; whether any of it is new.
-// PERF: in the order of their keys, each finds the pages of the one before at hand; an empty table is only added to.
-fn write_stamps(table: Table, txn: &mut heed::RwTxn<'_>, stamps: &[Entry]) -> Result<bool, heed::Error> {
+// PERF: in the order of their keys, each finds the pages of the one before at hand; an empty table is only added to. What is there is noted anew
+// once a day, as uses are: a run that evaluates one package sees the files of all that it rests on, and would write a page for nearly each of them.
+fn write_stamps(table: Table, txn: &mut heed::RwTxn<'_>, stamps: &[Entry], now: i64) -> Result<bool, heed::Error> {
     let (is_empty, mut changed) = (table.is_empty(txn)?, false);
     for (key, sealed) in stamps {
         if is_empty {
@@ -232,12 +233,22 @@ fn write_stamps(table: Table, txn: &mut heed::RwTxn<'_>, stamps: &[Entry]) -> Re
             continue;
         }
         let old = table.get_or_put(txn, key, sealed)?;
-        changed |= old != Some(&sealed[..]);
-        if old.is_some_and(|old| old != sealed) {
+        if old.is_some_and(|old| is_noted(key, old, sealed, now)) {
+            continue;
+        }
+        changed = true;
+        if old.is_some() {
             table.put(txn, key, sealed)?;
         }
     }
     Ok(changed)
+}
+
+/// Whether what is stored says the same, and has since not long ago.
+fn is_noted(key: &[u8], old: &[u8], new: &[u8], now: i64) -> bool {
+    let read = |sealed| unseal(sealed_kind(3), key, sealed).and_then(<[u8]>::split_last_chunk);
+    let (Some((old, when)), Some((new, _))) = (read(old), read(new)) else { return false };
+    old == new && (0..NOTED).contains(&now.saturating_sub(i64::from_le_bytes(*when)))
 }
 
 /// The question, then what tells its answers apart: equal answers that rest on the same are one.

@@ -15,6 +15,7 @@ mod history;
 mod look;
 mod parts;
 mod recorder;
+mod verdicts;
 mod witness;
 
 pub use glance::{Glance, Glanced};
@@ -29,15 +30,16 @@ use firn_host::{
     AbsPath, FileType, Group, Host, Question, RecordedStore, Recording, Seen, Sink, Store,
 };
 use firn_memo::kept::{
-    Asked, Counts, ENTRY, Encoded, Entry, HERE, Judged, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stored,
+    Asked, Counts, ENTRY, Encoded, Entry, HERE, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stem, Stored,
     digests, labels, plain, trace,
 };
 use firn_store::store_dir::StoreDir;
 use firn_value::{Context, List, ListBuilder, Production, Value};
 use recorder::{Listener, Recorder, place};
+use verdicts::Verdicts;
 use witness::Witnessed;
 use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -53,7 +55,7 @@ pub struct Memory {
     store: Arc<dyn Store>,
     store_dir: StoreDir,
     log: Arc<Log>,
-    roles: Mutex<Roles>,
+    roles: Mutex<Arc<Roles>>,
     /// What was observed before the first question.
     base: Mutex<SetId>,
     /// What was observed for the question that was last evaluated.
@@ -61,7 +63,9 @@ pub struct Memory {
     recorder: Arc<Recorder>,
     /// Observations that are known to name nothing outside all trees, and what is known of each.
     inside: Mutex<Inside>,
-    judged: Mutex<Judged>,
+    judged: Verdicts,
+    /// When the answer was made that was last found to hold; `i64::MAX` if none was yet.
+    held: AtomicI64,
     writer: Mutex<Option<Writer>>,
     stamps: Mutex<Vec<Vouched>>,
     /// Several questions are asked in this run.
@@ -204,12 +208,13 @@ impl Memory {
             store: store.clone(),
             store_dir,
             log: log.clone(),
-            roles: Mutex::new(roles),
+            roles: Mutex::new(Arc::new(roles)),
             base: Mutex::default(),
             last: Arc::default(),
             recorder,
             inside: Mutex::default(),
-            judged: Mutex::default(),
+            judged: Verdicts::default(),
+            held: AtomicI64::new(i64::MAX),
             writer: Mutex::default(),
             stamps: Mutex::default(),
             several: AtomicBool::new(false),
@@ -235,7 +240,7 @@ impl Memory {
 
     /// What became of the questions.
     pub fn outcome(&self) -> Outcome {
-        Outcome { verified: lock(&self.judged).counts(), ..*lock(&self.counts) }
+        Outcome { verified: self.judged.counts(), ..*lock(&self.counts) }
     }
 
     /// What became of dealings with remotes, if there are any.
@@ -245,8 +250,8 @@ impl Memory {
 
     /// Gives the trees of a question their roles.
     pub fn name_trees(&self, entry: &Entry, base: Option<&AbsPath>, search: &[(String, AbsPath)]) {
-        let mut roles = lock(&self.roles);
-        let before = roles.clone();
+        let mut known = lock(&self.roles);
+        let mut roles = Roles::clone(&known);
         for (role, tree) in search {
             roles.assign(role, tree.clone());
         }
@@ -264,13 +269,14 @@ impl Memory {
         if let Some(base) = base {
             assign(HERE, base);
         }
-        if *roles != before {
+        if roles != **known {
             // What a node says depends on the roles.
-            lock(&self.judged).forget_nodes();
+            self.judged.forget_nodes();
         }
         let movable = roles.iter().filter(|(role, _)| *role != STORE && *role != ROOT);
         let trees = movable.map(|(role, tree)| (role.to_owned(), tree.clone())).collect();
         *self.recorder.trees.write().unwrap_or_else(PoisonError::into_inner) = trees;
+        *known = Arc::new(roles);
     }
 
     /// The checkout that a path lies in: the nearest directory above it that has a `.git`, or the directory itself.
@@ -285,40 +291,36 @@ impl Memory {
         root.or_else(own).unwrap_or_else(AbsPath::root)
     }
 
+    /// What the questions of a run have in common that differ from this one in their attribute path.
+    pub fn stem(&self, asked: &Asked) -> Stem {
+        Stem::new(asked, &lock(&self.roles))
+    }
+
     /// Looks for an answer. `writes` says that the store has to be as an evaluation would leave it. Where there is none, what
     /// this thread does until [`Memory::keep`] counts as done for the question.
     pub fn recall(&self, asked: &Asked, writes: bool) -> Recalled {
+        self.recall_at(&self.stem(asked), &asked.attribute, writes)
+    }
+
+    /// As [`Memory::recall`], for a question about an attribute.
+    pub fn recall_at(&self, stem: &Stem, attribute: &[u8], writes: bool) -> Recalled {
         let began = Instant::now();
-        self.settle_base(matches!(asked.entry, Entry::Flake(_)));
-        let roles = lock(&self.roles).clone();
-        labels::sets().write_for(&roles);
-        let key = Key::new(asked, &roles);
-        let (found, before) = self.look(&key, &roles, writes);
-        let looked = began.elapsed();
+        let entry = &stem.asked.entry;
+        self.settle_base(matches!(entry, Entry::Flake(_)));
+        let (key, roles) = (stem.key(attribute), lock(&self.roles).clone());
+        let (found, before) = self.find(&key, &roles, writes, began);
         if self.measured {
-            self.note_glance(asked, looked, found.as_ref().map(|(found, _)| found.record.cost));
+            self.note_glance(&stem.asked(attribute), began.elapsed(), found.as_ref().map(|(found, _)| found.record.cost));
         }
-        let mut counts = lock(&self.counts);
-        counts.spent += looked.as_micros() as u64;
         let mut expected = None;
         if let Some((found, value)) = found {
-            counts.hits += 1;
-            counts.saved += found.record.cost;
-            drop(counts);
-            let now = self.host.current_time();
-            if found.is_use_due(now) {
-                self.write(Batch { used: vec![found.key.clone()], now, ..Batch::default() });
-            }
             if !self.evaluates {
                 self.log.repeat(&found.record.log);
                 return Recalled::Known(value);
             }
             expected = Some((found.result, found.record.log));
-        } else {
-            counts.misses += 1;
-            drop(counts);
         }
-        let plan = if expected.is_none() && !self.is_several() { self.plan(&key, &asked.entry, before, &roles, writes) } else { parts::Plan::Plain };
+        let plan = if expected.is_none() && !self.is_several() { self.plan(&key, entry, before, &roles, writes) } else { parts::Plan::Plain };
         Recalled::Unknown(Some(self.pending(key, expected, plan)))
     }
 
@@ -327,6 +329,7 @@ impl Memory {
         if !self.is_several() {
             self.log.listen();
         }
+        labels::sets().write_for(&lock(&self.roles));
         Pending { key, began: Instant::now(), outer: labels::begin_outside(), observed: self.last.clone(), expected, plan }
     }
 

@@ -532,7 +532,7 @@ fn a_cache_of_another_version_is_left_alone() {
     assert_eq!(shown(&run()), "Some(0)\n2\n");
     let data = cache.join("data.mdb");
     let mut bytes = std::fs::read(&data).expect("read");
-    let places: Vec<usize> = bytes.windows(7).enumerate().filter(|(_, w)| *w == b"format\x03").map(|(at, _)| at + 6).collect();
+    let places: Vec<usize> = bytes.windows(7).enumerate().filter(|(_, w)| *w == b"format\x04").map(|(at, _)| at + 6).collect();
     assert!(!places.is_empty());
     places.iter().for_each(|&at| bytes[at] = 9);
     std::fs::write(&data, &bytes).expect("written");

@@ -6,6 +6,7 @@ use firn_memo::kept::{Judged, NotStorable, ObservationId, Roles, SetId, Sets, Ve
 use firn_source::{Pos, Symbol};
 use firn_value::{AttrsBuilder, Context, ListBuilder, Thunk, Value};
 use proptest::prelude::*;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 fn path(text: &str) -> AbsPath {
@@ -286,8 +287,8 @@ fn what_was_read_is_told_of_once() {
 struct Only(BTreeMap<Digest, Vec<u8>>);
 
 impl Witness for Only {
-    fn node(&self, digest: &Digest) -> Option<Vec<u8>> {
-        self.0.get(digest).cloned()
+    fn node(&self, digest: &Digest) -> Option<Cow<'_, [u8]>> {
+        self.0.get(digest).map(Into::into)
     }
     fn vouched(&self, _: &Question, _: &Stamp) -> Option<Digest> {
         None

@@ -61,7 +61,7 @@ const ROUNDS: usize = 40;
 /// Lays out an answer from the database. None if something of it is missing, or it is larger than remotes take.
 pub fn travelling(reading: &Reading<'_>, found: &Found) -> Option<Travelling> {
     let record = &found.record;
-    let flat = Flat::new(record.observations, &|digest| reading.node(digest))?;
+    let flat = Flat::new(record.observations, &|digest| reading.node(digest).map(<[u8]>::to_vec))?;
     let payload = Payload { result: found.result.clone(), log: record.log.clone(), needs: record.needs.clone() }.encode();
     let entry = Entry {
         nodes: flat.nodes.iter().map(|(digest, _)| *digest).collect(),

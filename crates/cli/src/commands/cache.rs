@@ -52,7 +52,7 @@ Flags:
                            public-keys are named, only what they signed is taken
   --remote URL           share with this remote; may be repeated (also FIRN_REMOTE, and remotes in firn.conf)
 
-The cache lies in FIRN_CACHE_DIR or under the user's cache home (firn/memo-3). FIRN_CACHE_SIZE bounds it, in megabytes;
+The cache lies in FIRN_CACHE_DIR or under the user's cache home (firn/memo-4). FIRN_CACHE_SIZE bounds it, in megabytes;
 answers that took less than FIRN_MEMO_LEAST milliseconds are not kept. Nothing in it is ever needed: it may be removed at
 any time.
 

@@ -6,6 +6,7 @@
 mod cache_status;
 mod constituents;
 mod job;
+mod line;
 mod progress;
 mod queue;
 mod recycle;
@@ -33,6 +34,7 @@ use firn_source::SourceFile;
 use firn_text::json::Tree;
 use firn_value::Value;
 use job::Task;
+use line::JobLine;
 use progress::Progress;
 use queue::{Path, Queue, Todo};
 use recycle::Rest;
@@ -49,8 +51,11 @@ const MEMORY: u64 = 4096;
 /// How long lines are gathered before they are printed.
 const GATHER: Duration = Duration::from_millis(2);
 
+/// After how many paths that are remembered memory is looked at.
+const FEW: u64 = 64;
+
 /// A line, what is told of the error in it, and whether it was known.
-type Done = (Path, Tree, Option<Told>, bool);
+type Done = (Path, JobLine, Option<Told>, bool);
 
 /// Runs the command.
 pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> Result<(), Failure> {
@@ -142,7 +147,7 @@ struct Run<'a> {
     stdin: Option<Vec<u8>>,
     progress: Progress,
     /// Lines that wait for earlier ones.
-    held: BTreeMap<Path, (Tree, Option<Told>, bool)>,
+    held: BTreeMap<Path, (JobLine, Option<Told>, bool)>,
     /// All lines by attribute, for aggregates.
     jobs: BTreeMap<String, Tree>,
 }
@@ -160,7 +165,7 @@ impl<'a> Run<'a> {
             queue: Queue::new(recycle::begin(rest.todo), typed.shard),
             stdin: rest.stdin,
             progress,
-            held: rest.held.into_iter().map(|(path, line)| (path, (line, None, false))).collect(),
+            held: rest.held.into_iter().map(|(path, line)| (path, (JobLine::Made(line), None, false))).collect(),
             jobs: rest.jobs.into_iter().map(|line| (name(&line), line)).collect(),
         })
     }
@@ -170,13 +175,6 @@ impl<'a> Run<'a> {
         let session = self.session;
         let task = self.task(root)?;
         let remembered = Remembered::new(session, self.typed, entry);
-        if !remembered.as_ref().is_some_and(Remembered::knows_the_root) {
-            // Whatever is wrong with the set ends the run.
-            labels::apart(|| task.root.get(&session.machine)).0?;
-        }
-        if workers > 1 {
-            firn_value::single_threaded(false);
-        }
         // A job that has begun is finished: the run goes on elsewhere while there is still room for one.
         let limit = self.typed.memory.unwrap_or(MEMORY).saturating_mul(workers as u64) / 10 * 9;
         let (send, receive) = mpsc::channel();
@@ -184,6 +182,16 @@ impl<'a> Run<'a> {
         // The queue is read by the workers while the rest of the run is this thread's.
         let queue = std::mem::replace(&mut self.queue, Queue::new([], None));
         let printed = std::thread::scope(|scope| {
+            if let Some(remembered) = remembered.as_ref().filter(|remembered| remembered.looks_ahead() && workers < processors()) {
+                let thread = std::thread::Builder::new().name("firn ahead".to_owned()).stack_size(STACK);
+                // Without it everything is looked at in its turn.
+                let _ = thread.spawn_scoped(scope, || look_ahead(remembered, &queue));
+            }
+            let begun = self.begin(&task, remembered.as_ref()).inspect_err(|_| queue.stop());
+            begun?;
+            if workers > 1 {
+                firn_value::single_threaded(false);
+            }
             let mut threads = Vec::with_capacity(workers);
             for index in 0..workers {
                 let (send, shared, queue) = (send.clone(), Arc::clone(&shared), &queue);
@@ -211,10 +219,18 @@ impl<'a> Run<'a> {
         self.finish()
     }
 
+    /// Evaluates the set, unless the names in it are remembered.
+    fn begin(&self, task: &Task<'_>, remembered: Option<&Remembered<'_>>) -> Result<(), Failure> {
+        if !remembered.is_some_and(Remembered::knows_the_root) {
+            // Whatever is wrong with the set ends the run.
+            labels::apart(|| task.root.get(&self.session.machine)).0?;
+        }
+        Ok(())
+    }
+
     /// How many threads evaluate. NIX: nix-eval-jobs has one worker unless told otherwise.
     fn workers(&self) -> usize {
-        let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let usual = || if self.invocation.tool.is_some() { 1 } else { available() };
+        let usual = || if self.invocation.tool.is_some() { 1 } else { processors() };
         self.typed.workers.unwrap_or_else(usual)
     }
 
@@ -248,7 +264,7 @@ impl<'a> Run<'a> {
                 Ok(done) => {
                     batch.push(done);
                     // PERF: lines that come by the thousand need not each wake this thread and be written by themselves.
-                    std::thread::sleep(GATHER);
+                    queue.wait_over(GATHER);
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return self.release(queue.first()),
@@ -284,23 +300,30 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn print(&mut self, line: Tree, told: Option<Told>, known: bool) -> Result<(), Failure> {
+    fn print(&mut self, line: JobLine, told: Option<Told>, known: bool) -> Result<(), Failure> {
         undoubted()?;
         self.progress.done += 1;
-        self.progress.failed += usize::from(line.get("error").is_some());
+        // A line that is remembered has an error if something is told of it.
+        self.progress.failed += usize::from(match &line {
+            JobLine::Made(tree) => tree.get("error").is_some(),
+            JobLine::Printed(_) => told.is_some(),
+        });
         self.progress.known += usize::from(known);
         match told {
             Some(Told::Error(error)) => self.invocation.log.say(&error.diagnostic()),
             Some(Told::Text(text)) => self.invocation.log.line(&text),
             None => {}
         }
+        if !self.typed.constituents {
+            let text = line.text().map_err(Failure::error)?;
+            return self.invocation.output.line(&text);
+        }
+        let line = line.tree().into_owned();
         if !constituents::is_waiting(&line) {
             self.line(&line)?;
         }
-        if self.typed.constituents {
-            let name = line.get("attr").and_then(Tree::as_text).unwrap_or_default().to_owned();
-            self.jobs.insert(name, line);
-        }
+        let name = line.get("attr").and_then(Tree::as_text).unwrap_or_default().to_owned();
+        self.jobs.insert(name, line);
         Ok(())
     }
 
@@ -330,7 +353,7 @@ impl<'a> Run<'a> {
                 failed: self.progress.failed,
                 elapsed: self.progress.elapsed(),
                 stdin: self.stdin,
-                held: self.held.into_iter().map(|(path, (line, ..))| (path, line)).collect(),
+                held: self.held.into_iter().map(|(path, (line, ..))| (path, line.tree().into_owned())).collect(),
                 jobs: self.jobs.into_values().collect(),
             };
             return Err(rest.go_on());
@@ -373,9 +396,14 @@ fn work(
 ) -> Stats {
     // A worker that panics must not leave the others waiting for it.
     let guard = StopOnPanic(queue);
-    while let Some((path, todo)) = queue.take() {
+    let mut done = 0;
+    while let Some((path, todo, looked)) = queue.take() {
+        if queue.is_work_near() {
+            // Whoever comes to it needs the set: while this thread evaluates that the other looks at the rest. What is wrong with it is told there.
+            let _ = labels::apart(|| task.root.get(&machine)).0;
+        }
         let Answer { outcome, told, known } = match remembered {
-            Some(remembered) => remembered.answer(&machine, task, &path, todo.cell),
+            Some(remembered) => remembered.answer(&machine, task, &path, todo.cell, looked),
             None => {
                 let (outcome, error) = job::evaluate(&machine, task, &path, todo.cell);
                 Answer { outcome, told: error.map(Told::Error), known: false }
@@ -393,12 +421,32 @@ fn work(
             }
         };
         queue.done(&path);
-        if !sent || firn_eval::is_interrupted() || undoubted().is_err() || recycle::memory_in_use().is_some_and(|used| used > limit) {
+        // PERF: asking takes as long as half of a line that is remembered, and that takes little memory.
+        done += 1;
+        let is_full = || (!known || done % FEW == 0) && recycle::memory_in_use().is_some_and(|used| used > limit);
+        if !sent || firn_eval::is_interrupted() || undoubted().is_err() || is_full() {
             queue.stop();
         }
     }
     drop(guard);
     machine.stats
+}
+
+/// Looks at what is remembered, the last paths first: at those that were there last while the set is still looked at itself, or evaluated.
+/// Each path is a question of its own, so what is found of it holds whatever becomes of the set.
+fn look_ahead(remembered: &Remembered<'_>, queue: &Queue) {
+    let guard = StopOnPanic(queue);
+    queue.guess(remembered.guess());
+    while let Some(path) = queue.next_ahead() {
+        if let Some(looked) = remembered.look_ahead(&path) {
+            queue.looked(path, looked);
+        }
+    }
+    drop(guard);
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 struct StopOnPanic<'a>(&'a Queue);

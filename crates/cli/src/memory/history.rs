@@ -39,14 +39,13 @@ impl Memory {
 
     /// What the trees of the run are called.
     pub fn roles(&self) -> Roles {
-        lock(&self.roles).clone()
+        Roles::clone(&lock(&self.roles))
     }
 
     /// The answers to a question, nearest to how things are now first.
     pub fn history(&self, asked: &Asked) -> Vec<Remembered> {
         let (roles, Some(reading)) = (self.roles(), self.disk.read()) else { return Vec::new() };
-        let digest = Key::new(asked, &roles).digest;
-        let found = reading.records(&digest).into_iter().map(|found| (found.record, found.used)).collect();
+        let found = reading.records_of(&Key::new(asked, &roles)).into_iter().map(|found| (found.record, found.used)).collect();
         self.judge(&reading, &roles, found)
     }
 
@@ -66,8 +65,10 @@ impl Memory {
 
     fn judge(&self, reading: &Reading<'_>, roles: &Roles, found: Vec<(Record, i64)>) -> Vec<Remembered> {
         let witness = Witnessed::new(self, reading);
-        let known = lock(&self.judged);
-        let verifier = Verifier::new(&*self.host, &witness, roles, &known);
+        self.judged.with(|known| self.judge_by(&Verifier::new(&*self.host, &witness, roles, known), found))
+    }
+
+    fn judge_by(&self, verifier: &Verifier<'_>, found: Vec<(Record, i64)>) -> Vec<Remembered> {
         let mut judged: Vec<Remembered> = Vec::new();
         for (record, used) in found {
             let Some(ground) = verifier.ground(record.observations) else { continue };
@@ -89,7 +90,8 @@ impl Memory {
     /// Begins to evaluate a question without looking for an answer.
     pub fn begin(&self, asked: &Asked) -> Pending {
         self.settle_base(matches!(asked.entry, Entry::Flake(_)));
-        self.pending(Key::new(asked, &lock(&self.roles)), None, Default::default())
+        let key = Key::new(asked, &lock(&self.roles));
+        self.pending(key, None, Default::default())
     }
 
     /// Everything that was observed for the question that was evaluated last, as far as that got, and by this thread besides.

@@ -1,26 +1,80 @@
 //! Looking for an answer: on disk, then in remotes, the first that holds.
 
-use super::{Memory, lock};
+use super::{Memory, Pending, lock};
 use super::witness::Witnessed;
 use crate::shared::Shared;
 use firn_cache::{Batch, Found, Reading};
 use firn_host::{Host, Passing, Question};
-use firn_memo::kept::{Key, Roles, Stored, Verifier, plain};
+use firn_memo::kept::{Entry, Judged, Key, Roles, Stem, Stored, Verifier, plain};
 use firn_value::Value;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// What the last answer to a question took, and what of it changed.
 pub(super) type Before = (Duration, Option<Question>);
 
 impl Memory {
+    /// Whether answers may be looked for before their turn: where those that are found are given, and nobody else is asked.
+    pub fn looks_ahead(&self) -> bool {
+        self.is_several() && !self.evaluates && self.shared.is_none()
+    }
+
+    /// Looks for the answer to a question about an attribute before its turn. Where there is none its key is for [`Memory::begin_at`].
+    pub fn look_ahead(&self, stem: &Stem, attribute: &[u8], writes: bool) -> Result<Value, Key> {
+        let (key, roles) = (stem.key(attribute), lock(&self.roles).clone());
+        match self.find(&key, &roles, writes, Instant::now()).0 {
+            Some((_, value)) => Ok(value),
+            None => Err(key),
+        }
+    }
+
+    /// The last answer to a question about an attribute, whether it holds or not: for whoever wants to know what to look for.
+    pub fn guess(&self, stem: &Stem, attribute: &[u8]) -> Option<Value> {
+        let (roles, reading) = (lock(&self.roles).clone(), self.disk.read()?);
+        let last = reading.records_of(&stem.key(attribute)).into_iter().next()?;
+        plain::decode(&last.result, &roles).ok()
+    }
+
+    /// What this thread does from now on is done for a question that was looked for.
+    pub fn begin_at(&self, stem: &Stem, key: Key) -> Pending {
+        self.settle_base(matches!(stem.asked.entry, Entry::Flake(_)));
+        self.pending(key, None, super::parts::Plan::Plain)
+    }
+
+    /// As [`Memory::look`]; counts what came of it, and notes that an answer was of use.
+    pub(super) fn find(&self, key: &Key, roles: &Roles, writes: bool, began: Instant) -> (Option<(Found, Value)>, Option<Before>) {
+        let (found, before) = self.look(key, roles, writes);
+        let mut counts = lock(&self.counts);
+        counts.spent += began.elapsed().as_micros() as u64;
+        match &found {
+            Some((found, _)) => {
+                counts.hits += 1;
+                counts.saved += found.record.cost;
+                drop(counts);
+                self.held.store(found.record.made, Ordering::Relaxed);
+                let now = self.host.current_time();
+                if found.is_use_due(now) {
+                    self.write(Batch { used: vec![found.key.clone()], now, ..Batch::default() });
+                }
+            }
+            None => counts.misses += 1,
+        }
+        (found, before)
+    }
+
     /// The answer, if there is one that holds; otherwise what the last one took and what of it changed.
-    pub(super) fn look(&self, key: &Key, roles: &Roles, writes: bool) -> (Option<(Found, Value)>, Option<Before>) {
+    fn look(&self, key: &Key, roles: &Roles, writes: bool) -> (Option<(Found, Value)>, Option<Before>) {
         let Some(reading) = self.disk.read() else { return (None, None) };
-        let candidates = reading.records(&key.digest);
+        let mut candidates = reading.records_of(key);
         if candidates.is_empty() && self.shared.is_none() {
             return (None, None);
         }
         let cost = candidates.first().map(|found| Duration::from_micros(found.record.cost));
+        let made = self.held.load(Ordering::Relaxed);
+        if self.is_several() && made != i64::MAX {
+            // PERF: answers that were found together rest on the same state of things: where one holds the others are likely to.
+            candidates.sort_by_key(|found| found.record.made.abs_diff(made));
+        }
         let (found, changed) = self.holding(key, candidates, &reading, roles, writes);
         // What follows is this thread's alone.
         let known = found.and_then(|found| plain::decode(&found.result, roles).ok().map(|value| (found, value)));
@@ -29,12 +83,24 @@ impl Memory {
 
     /// The first of the answers that holds, from here or from a remote.
     fn holding(&self, key: &Key, candidates: Vec<Found>, reading: &Reading<'_>, roles: &Roles, writes: bool) -> (Option<Found>, Option<Question>) {
-        let (judged, shared) = (lock(&self.judged), self.shared.as_ref().map(lock));
+        self.judged.with(|judged| self.holding_as(judged, key, candidates, reading, roles, writes))
+    }
+
+    fn holding_as(
+        &self,
+        judged: &Judged,
+        key: &Key,
+        candidates: Vec<Found>,
+        reading: &Reading<'_>,
+        roles: &Roles,
+        writes: bool,
+    ) -> (Option<Found>, Option<Question>) {
+        let shared = self.shared.as_ref().map(lock);
         let witness = Witnessed::new(self, reading);
         // One run sees one state of a file: where several questions are asked, some evaluate what others verify.
         let passing = Passing(&*self.host);
         let host: &dyn Host = if self.is_several() { &*self.host } else { &passing };
-        let verifier = Verifier::new(host, &witness, roles, &judged);
+        let verifier = Verifier::new(host, &witness, roles, judged);
         let fitting = |found: &Found| {
             let silent = found.record.log.is_empty() || !self.is_several();
             silent && (!writes || self.are_present(&found.record.needs)) && verifier.holds(found.record.observations)

@@ -8,7 +8,7 @@
 //!    the record rests on besides. If the files differ in more, the evaluation learns anew; once parts save little, what is kept is marked, and
 //!    the next evaluation does.
 
-use super::{Memory, Pending, lock};
+use super::{Memory, Pending};
 use firn_cache::{Answer, Batch, Reading};
 use firn_eval::{Machine, Watch, context_elements};
 use firn_host::{AbsPath, Digest, Durability, FileType, Follow, Question};
@@ -61,7 +61,7 @@ impl Memory {
         let mut texts: Vec<AbsPath> = Vec::new();
         if before.is_some() {
             let Some(reading) = self.disk.read() else { return Plan::Plain };
-            for found in reading.records(&key.of_parts().digest).into_iter().take(2) {
+            for found in reading.records_of(&key.of_parts()).into_iter().take(2) {
                 // Marked.
                 if found.result.is_empty() {
                     break;
@@ -128,15 +128,16 @@ impl Memory {
     }
 
     fn is_holding(&self, reading: &Reading<'_>, observations: Digest, roles: &Roles) -> bool {
-        let judged = lock(&self.judged);
         let witness = super::Witnessed::new(self, reading);
         let passing = firn_host::Passing(&*self.host);
-        let verifier = Verifier::new(&passing, &witness, roles, &judged);
-        let holds = verifier.holds(observations);
-        if !holds {
-            self.log.detail_of(|| format!("nothing is taken of an earlier evaluation, because this is no longer so: {:?}", verifier.changed()));
-        }
-        holds
+        self.judged.with(|judged| {
+            let verifier = Verifier::new(&passing, &witness, roles, judged);
+            let holds = verifier.holds(observations);
+            if !holds {
+                self.log.detail_of(|| format!("nothing is taken of an earlier evaluation, because this is no longer so: {:?}", verifier.changed()));
+            }
+            holds
+        })
     }
 
     /// Whether the store has everything that parts name.

@@ -6,6 +6,7 @@ use firn_cache::Reading;
 use firn_host::{Digest, Question, RecordedStore, Stamp as State};
 use firn_memo::kept::{Voucher, Witness};
 use firn_remote::Candidate;
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 /// What verification asks of the database and the store.
@@ -25,14 +26,14 @@ impl<'a> Witnessed<'a, '_> {
 }
 
 impl Witness for Witnessed<'_, '_> {
-    fn node(&self, digest: &Digest) -> Option<Vec<u8>> {
+    fn node(&self, digest: &Digest) -> Option<Cow<'_, [u8]>> {
         let coming = self.coming.borrow_mut().as_mut().and_then(|candidate| candidate.node(digest));
-        coming.or_else(|| self.reading.node(digest))
+        coming.map(Cow::Owned).or_else(|| self.reading.node(digest).map(Cow::Borrowed))
     }
 
-    fn node_now(&self, digest: &Digest) -> Option<Vec<u8>> {
+    fn node_now(&self, digest: &Digest) -> Option<Cow<'_, [u8]>> {
         let coming = self.coming.borrow_mut().as_mut().and_then(|candidate| candidate.node_now(digest));
-        coming.or_else(|| self.reading.node(digest))
+        coming.map(Cow::Owned).or_else(|| self.reading.node(digest).map(Cow::Borrowed))
     }
 
     fn vouched(&self, question: &Question, stamp: &State) -> Option<Digest> {

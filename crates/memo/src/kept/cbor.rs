@@ -333,13 +333,25 @@ impl<'a> Reader<'a> {
         self.take(N)?.try_into().map_err(|_| Malformed::Short)
     }
 
-    /// A number that is not negative.
-    pub fn unsigned(&mut self) -> Read<u64> {
-        match self.item()? {
-            Item::Integer(number) => u64::try_from(number).map_err(|_| Malformed::Unexpected),
-            Item::Large(number) => Ok(number),
-            _ => Err(Malformed::Unexpected),
+    /// The argument of the next item, which is of this kind.
+    // PERF: who knows what comes next need not ask for everything that could: a third of reading a node.
+    #[inline]
+    fn argument_of(&mut self, kind: u8) -> Read<u64> {
+        let (first, rest) = self.rest.split_first().ok_or(Malformed::Short)?;
+        if first >> 5 != kind {
+            return Err(Malformed::Unexpected);
         }
+        self.rest = rest;
+        match first & 31 {
+            short @ 0..24 => Ok(short.into()),
+            long => self.argument(long),
+        }
+    }
+
+    /// A number that is not negative.
+    #[inline]
+    pub fn unsigned(&mut self) -> Read<u64> {
+        self.argument_of(UNSIGNED)
     }
 
     /// A number.
@@ -356,11 +368,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Bytes.
+    #[inline]
     pub fn bytes(&mut self) -> Read<&'a [u8]> {
-        match self.item()? {
-            Item::Bytes(bytes) => Ok(bytes),
-            _ => Err(Malformed::Unexpected),
-        }
+        let len = self.argument_of(BYTES)?;
+        self.take(usize::try_from(len).map_err(|_| Malformed::Short)?)
     }
 
     /// Exactly so many bytes.
@@ -377,11 +388,10 @@ impl<'a> Reader<'a> {
     }
 
     /// The length of an array.
+    #[inline]
     pub fn array(&mut self) -> Read<usize> {
-        match self.item()? {
-            Item::Array(len) => Ok(len),
-            _ => Err(Malformed::Unexpected),
-        }
+        let len = usize::try_from(self.argument_of(ARRAY)?).map_err(|_| Malformed::Short)?;
+        if len <= self.rest.len() { Ok(len) } else { Err(Malformed::Short) }
     }
 
     /// The head of an array of exactly this length.

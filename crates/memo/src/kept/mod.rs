@@ -4,6 +4,7 @@
 //! here touches a disk: whoever has one keeps what these files write (`crates/cache`).
 
 pub mod cbor;
+mod checksum;
 pub mod digests;
 pub mod document;
 mod edits;
@@ -23,9 +24,10 @@ pub mod trace;
 mod verify;
 mod written;
 
+pub use checksum::checksum;
 pub use edits::Edits;
 pub use flat::{Flat, MOST_NODES};
-pub use key::{Argument, Asked, EPOCH, Entry, Key};
+pub use key::{Argument, Asked, EPOCH, Entry, Key, Stem};
 pub use record::{Record, Stored};
 pub use roles::{ENTRY, HERE, ROOT, Roles, STORE};
 pub use sets::{Encoded, Nodes, NotStorable, ObservationId, SetId, Sets, is_storable};

@@ -10,11 +10,11 @@
 //! entry moved to another key are all simply not there (spec M6).
 
 use super::cbor::{Item, Malformed, Reader, Writer};
+use super::checksum::checksum;
 use firn_host::{Digest, Durability};
-use std::sync::LazyLock;
 
 /// The version of everything that is stored. Another one is a miss.
-pub const FORMAT: u8 = 3;
+pub const FORMAT: u8 = 4;
 
 const CHECKSUM: usize = 16;
 
@@ -33,32 +33,20 @@ pub enum Kind {
     Use,
 }
 
-fn checksum(kind: Kind, key: &[u8], payload: &[u8]) -> [u8; CHECKSUM] {
-    static KEYED: LazyLock<blake3::Hasher> = LazyLock::new(|| blake3::Hasher::new_derive_key("firn memo 2026-11 seal"));
-    let mut hasher = KEYED.clone();
-    hasher.update(&[FORMAT, kind as u8]).update(&(key.len() as u64).to_le_bytes()).update(key).update(payload);
-    let mut sum = [0; CHECKSUM];
-    sum.copy_from_slice(&hasher.finalize().as_bytes()[..CHECKSUM]);
-    sum
+fn sum(kind: Kind, key: &[u8], payload: &[u8]) -> [u8; CHECKSUM] {
+    checksum(&[&[FORMAT, kind as u8], key, payload])
 }
 
 /// The payload with its seal.
 pub fn seal(kind: Kind, key: &[u8], payload: &[u8]) -> Vec<u8> {
-    [&[FORMAT], &checksum(kind, key, payload)[..], payload].concat()
+    [&[FORMAT], &sum(kind, key, payload)[..], payload].concat()
 }
 
 /// The payload, if the seal is whole.
 pub fn unseal<'a>(kind: Kind, key: &[u8], sealed: &'a [u8]) -> Option<&'a [u8]> {
     let (format, rest) = sealed.split_first()?;
-    let (sum, payload) = rest.split_at_checked(CHECKSUM)?;
-    (*format == FORMAT && sum == checksum(kind, key, payload)).then_some(payload)
-}
-
-/// The payload, whole or not: for whoever knows what it has to be.
-pub fn unsealed(sealed: &[u8]) -> Option<&[u8]> {
-    let (format, rest) = sealed.split_first()?;
-    let (_, payload) = rest.split_at_checked(CHECKSUM)?;
-    (*format == FORMAT).then_some(payload)
+    let (noted, payload) = rest.split_at_checked(CHECKSUM)?;
+    (*format == FORMAT && noted == sum(kind, key, payload)).then_some(payload)
 }
 
 /// Where the bytes of a result are.

@@ -65,7 +65,7 @@ impl Roles {
 
     /// The path that a role and what follows it mean in this run; none if nothing has the role.
     pub fn resolve(&self, role: &str, rest: &[u8]) -> Option<AbsPath> {
-        let tree = self.by_name.get(role)?;
+        let tree = self.by_depth.iter().find(|(name, _)| **name == *role).map(|(_, tree)| tree)?;
         let path = tree.beneath(rest).ok()?;
         // Only what `place` writes is read: one path, one name.
         (self.place(&path) == (role, if rest.is_empty() && tree.is_root() { b"/" } else { rest })).then_some(path)

@@ -21,16 +21,17 @@ use super::roles::Roles;
 use super::sets::is_storable;
 use firn_host::{AbsPath, Digest, Durability, Group, Host, Observation, Question, Stamp};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// What verification needs from outside besides the host.
 pub trait Witness {
-    /// The bytes of a node of observations.
-    fn node(&self, digest: &Digest) -> Option<Vec<u8>>;
+    /// The bytes of a node of observations: those that have this digest.
+    fn node(&self, digest: &Digest) -> Option<Cow<'_, [u8]>>;
 
     /// The same, if it need not be waited for.
-    fn node_now(&self, digest: &Digest) -> Option<Vec<u8>> {
+    fn node_now(&self, digest: &Digest) -> Option<Cow<'_, [u8]>> {
         self.node(digest)
     }
 
@@ -66,6 +67,19 @@ pub struct Counts {
     pub read: u64,
     /// Nodes judged.
     pub nodes: u64,
+}
+
+impl Counts {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Counts) -> Counts {
+        Counts {
+            questions: self.questions + other.questions,
+            vouched: self.vouched + other.vouched,
+            read: self.read + other.read,
+            nodes: self.nodes + other.nodes,
+        }
+    }
 }
 
 /// What was judged in a run.
@@ -156,7 +170,7 @@ impl<'a> Verifier<'a> {
             }
             let opened = match way.opened.remove(&digest) {
                 Some(opened) => opened,
-                None => match self.open(&digest, self.witness.node(&digest)) {
+                None => match self.open(self.witness.node(&digest)) {
                     Some(opened) => opened,
                     // It may be found later, elsewhere: nothing is judged.
                     None => return false,
@@ -184,9 +198,9 @@ impl<'a> Verifier<'a> {
         false
     }
 
-    /// A node that is there, and is the one that was asked for.
-    fn open(&self, digest: &Digest, bytes: Option<Vec<u8>>) -> Option<Opened> {
-        let bytes = bytes.filter(|bytes| Node::digest(bytes) == *digest)?;
+    /// A node that is there.
+    fn open(&self, bytes: Option<Cow<'_, [u8]>>) -> Option<Opened> {
+        let bytes = bytes?;
         let Ok(Decoded { children, own, texts }) = Node::decode_all(&bytes, self.roles) else {
             return Some(Opened::default());
         };
@@ -221,7 +235,7 @@ impl<'a> Verifier<'a> {
             if self.judged.nodes.borrow().contains_key(&digest) || way.opened.contains_key(&digest) {
                 continue;
             }
-            if let Some(opened) = self.open(&digest, self.witness.node_now(&digest)) {
+            if let Some(opened) = self.open(self.witness.node_now(&digest)) {
                 todo.extend(&opened.children);
                 way.opened.insert(digest, Opened { is_asked: true, ..opened });
                 all.push(digest);
@@ -263,7 +277,7 @@ impl<'a> Verifier<'a> {
 
     fn ask(&self, question: &Question) -> Option<Digest> {
         match question {
-            Question::File(path) | Question::Code(path) | Question::Directory(path) => {
+            Question::File(path) | Question::Code(path) | Question::Outline(path) | Question::Directory(path) => {
                 let stamp = settled(self.host, path, self.now);
                 if let Some(stamp) = &stamp
                     && let Some(digest) = self.witness.vouched(question, stamp)

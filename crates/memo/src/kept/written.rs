@@ -79,7 +79,7 @@ impl Written {
             Item::Array(2) => Some(Place::read(&mut reader)?),
             _ => return Err(Malformed::Unexpected),
         };
-        let (attribute, form) = (reader.bytes()?.to_vec(), reader.bytes()?.to_vec());
+        let form = reader.bytes()?.to_vec();
         let mut arguments = BTreeMap::new();
         for _ in 0..reader.array()? {
             reader.tuple(3)?;
@@ -96,6 +96,7 @@ impl Written {
             reader.tuple(2)?;
             settings.insert(reader.text()?.to_owned(), reader.bytes()?.to_vec());
         }
+        let attribute = reader.bytes()?.to_vec();
         reader.end()?;
         Ok(Written { entry, base, attribute, form, arguments, settings })
     }

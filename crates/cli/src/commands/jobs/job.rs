@@ -1,5 +1,6 @@
 //! One job: the value at a path, and what is told of the derivation there (E7).
 
+use super::line::JobLine;
 use super::queue::{Found, Outcome, Path};
 use super::root::Root;
 use super::typed::Typed;
@@ -64,14 +65,14 @@ pub(super) fn evaluate(machine: &Machine, task: &Task<'_>, path: &Path, cell: Op
     ]);
     match task.look(machine, path, &attr, cell, &mut line) {
         Ok(Some(names)) => (if names.is_empty() { Outcome::Nothing } else { Outcome::Set(names) }, None),
-        Ok(None) => (Outcome::Job(Tree::Object(line)), None),
+        Ok(None) => (Outcome::Job(JobLine::Made(Tree::Object(line))), None),
         Err(error) if error.kind() == ErrorKind::Postponed => (Outcome::Postponed, None),
         // The run ends, and nothing is said of what was under way.
         Err(error) if error.kind() == ErrorKind::Interrupted => (Outcome::Nothing, None),
         Err(error) => {
             let message = filter_escapes(&error.diagnostic().render(task.full_traces), true);
             line.insert(b"error".to_vec(), text(&message));
-            (Outcome::Job(Tree::Object(line)), Some(error))
+            (Outcome::Job(JobLine::Made(Tree::Object(line))), Some(error))
         }
     }
 }
@@ -185,15 +186,19 @@ impl Task<'_> {
     /// Does for a line from memory what evaluating it would have done besides.
     pub fn keep_alive(&self, outcome: &Outcome) -> Result<()> {
         let drv = match outcome {
-            Outcome::Job(line) => line.get("drvPath").and_then(Tree::as_text),
+            Outcome::Job(line) if self.makes_roots() => line.drv_path(),
             _ => None,
         };
-        let path = drv.map(|path| self.store_dir.parse(path.as_bytes())).transpose().map_err(|e| store_error(&e))?;
+        let path = drv.map(|path| self.store_dir.parse(&path)).transpose().map_err(|e| store_error(&e))?;
         path.map_or(Ok(()), |path| self.add_root(&path))
     }
 
+    fn makes_roots(&self) -> bool {
+        self.gc_roots.is_some() && !self.typed.no_instantiate
+    }
+
     fn add_root(&self, drv_path: &StorePath) -> Result<()> {
-        let Some(dir) = self.gc_roots.as_ref().filter(|_| !self.typed.no_instantiate) else { return Ok(()) };
+        let Some(dir) = self.gc_roots.as_ref().filter(|_| self.makes_roots()) else { return Ok(()) };
         let root = dir.child(drv_path.as_bytes());
         // The host would remember that the link is not there yet, and nobody evaluates by it.
         #[allow(clippy::disallowed_methods)]

@@ -4,16 +4,18 @@
 //! names come from memory their cells do not: the first path that has to be evaluated evaluates the root.
 
 use super::job::{self, Task};
-use super::queue::{Found, Outcome, Path};
+use super::line::JobLine;
+use super::queue::{Found, Looked, Outcome, Path};
 use super::typed::Typed;
 use crate::memory::{Memory, Recalled, as_texts, texts};
 use crate::question;
 use crate::session::Session;
 use firn_eval::{Error, ErrorKind, Machine};
-use firn_memo::kept::{Asked, Entry};
-use firn_text::json::Tree;
+use firn_memo::kept::{Entry, Stem};
+use std::borrow::Cow;
 
 /// What the user is told of a failure, besides its line.
+#[derive(Debug)]
 pub(super) enum Told {
     /// The failure.
     Error(Box<Error>),
@@ -32,7 +34,7 @@ pub(super) struct Answer {
 /// The memory of a run.
 pub(super) struct Remembered<'a> {
     memory: &'a Memory,
-    asked: Asked,
+    stem: Stem,
     writes: bool,
 }
 
@@ -52,27 +54,54 @@ impl<'a> Remembered<'a> {
         };
         let form = [flags.as_bytes(), &part("select", select), &part("apply", apply)].concat();
         let applies = select.is_some() || apply.is_some();
-        let asked = question::ask(session, entry?, b"", &form, applies);
-        Some(Remembered { memory, asked, writes: !no_instantiate })
+        let stem = memory.stem(&question::ask(session, entry?, b"", &form, applies));
+        Some(Remembered { memory, stem, writes: !no_instantiate })
     }
 
     /// Whether the names in the set are remembered.
     pub fn knows_the_root(&self) -> bool {
-        matches!(self.memory.recall(&self.asked, self.writes), Recalled::Known(_))
+        matches!(self.memory.recall_at(&self.stem, b"", self.writes), Recalled::Known(_))
+    }
+
+    /// Whether a thread that evaluates nothing may look at what is remembered before its turn.
+    pub fn looks_ahead(&self) -> bool {
+        self.memory.looks_ahead()
+    }
+
+    /// The names in the set as they were last.
+    pub fn guess(&self) -> Vec<Path> {
+        match self.memory.guess(&self.stem, b"").and_then(|value| read(&as_texts(value))) {
+            Some((Outcome::Set(names), _)) => names.into_iter().map(|(name, _)| vec![name]).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Looks at what is remembered of a path before its turn.
+    pub fn look_ahead(&self, path: &Path) -> Option<Looked> {
+        match self.memory.look_ahead(&self.stem, &written(path), self.writes) {
+            Ok(value) => read(&as_texts(value)).map(|(outcome, told)| Looked::Known(outcome, told)),
+            Err(key) => Some(Looked::Unknown(key)),
+        }
     }
 
     /// The answer for a path: what is remembered, or what evaluating it comes to.
-    pub fn answer(&self, machine: &Machine, task: &Task<'_>, path: &Path, cell: Option<Found>) -> Answer {
-        let asked = Asked { attribute: written(path), ..self.asked.clone() };
-        let pending = match self.memory.recall(&asked, self.writes) {
-            Recalled::Known(value) => match read(&as_texts(value)) {
-                Some((outcome, told)) => match task.keep_alive(&outcome) {
-                    Ok(()) => return Answer { outcome, told, known: true },
-                    Err(_) => None,
-                },
-                None => None,
+    pub fn answer(&self, machine: &Machine, task: &Task<'_>, path: &Path, cell: Option<Found>, looked: Option<Looked>) -> Answer {
+        let recall = || match self.memory.recall_at(&self.stem, &written(path), self.writes) {
+            Recalled::Known(value) => Err(read(&as_texts(value))),
+            Recalled::Unknown(pending) => Ok(pending),
+        };
+        let pending = match looked {
+            Some(Looked::Known(outcome, told)) => Err(Some((outcome, told))),
+            Some(Looked::Unknown(key)) => Ok(Some(self.memory.begin_at(&self.stem, key))),
+            None => recall(),
+        };
+        let pending = match pending {
+            Err(Some((outcome, told))) => match task.keep_alive(&outcome) {
+                Ok(()) => return Answer { outcome, told, known: true },
+                Err(_) => None,
             },
-            Recalled::Unknown(pending) => pending,
+            Err(None) => None,
+            Ok(pending) => pending,
         };
         let (outcome, error) = job::evaluate(machine, task, path, cell);
         if error.is_some() {
@@ -80,10 +109,10 @@ impl<'a> Remembered<'a> {
         }
         if let Some(parts) = write(&outcome, error.as_deref(), task) {
             let drv = match &outcome {
-                Outcome::Job(line) => line.get("drvPath").and_then(Tree::as_text),
+                Outcome::Job(line) => line.drv_path(),
                 _ => None,
             };
-            self.memory.keep(pending, texts(&parts), drv.map(|path| path.as_bytes().to_vec()).into_iter().collect());
+            self.memory.keep(pending, texts(&parts), drv.into_iter().collect());
         }
         Answer { outcome, told: error.map(Told::Error), known: false }
     }
@@ -110,11 +139,11 @@ fn is_lasting(kind: ErrorKind) -> bool {
 
 /// What is kept; nothing for what must be found anew.
 fn write(outcome: &Outcome, error: Option<&Error>, task: &Task<'_>) -> Option<Vec<Vec<u8>>> {
-    let line = |line: &Tree| line.print(None).ok();
+    let text = |line: &JobLine| line.text().ok().map(Cow::into_owned);
     Some(match (outcome, error) {
-        (Outcome::Job(tree), None) => vec![b"job".to_vec(), line(tree)?],
-        (Outcome::Job(tree), Some(error)) if is_lasting(error.kind()) => {
-            vec![b"failed".to_vec(), line(tree)?, error.diagnostic().render(task.full_traces)]
+        (Outcome::Job(line), None) => vec![b"job".to_vec(), text(line)?],
+        (Outcome::Job(line), Some(error)) if is_lasting(error.kind()) => {
+            vec![b"failed".to_vec(), text(line)?, error.diagnostic().render(task.full_traces)]
         }
         (Outcome::Set(names), None) => [b"set".to_vec()].into_iter().chain(names.iter().map(|(name, _)| name.clone())).collect(),
         (Outcome::Nothing, None) => vec![b"nothing".to_vec()],
@@ -125,8 +154,8 @@ fn write(outcome: &Outcome, error: Option<&Error>, task: &Task<'_>) -> Option<Ve
 fn read(parts: &[Vec<u8>]) -> Option<(Outcome, Option<Told>)> {
     let (kind, rest) = parts.split_first()?;
     Some(match (&kind[..], rest) {
-        (b"job", [line]) => (Outcome::Job(Tree::parse(line).ok()?), None),
-        (b"failed", [line, told]) => (Outcome::Job(Tree::parse(line).ok()?), Some(Told::Text(told.clone()))),
+        (b"job", [line]) => (Outcome::Job(JobLine::Printed(line.clone())), None),
+        (b"failed", [line, told]) => (Outcome::Job(JobLine::Printed(line.clone())), Some(Told::Text(told.clone()))),
         (b"set", names) => (Outcome::Set(names.iter().map(|name| (name.clone(), None)).collect()), None),
         (b"nothing", []) => (Outcome::Nothing, None),
         _ => return None,

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::observed;
 use firn_host::{AbsPath, Digest, Durability, FileType, Host, Observation, Question, RealHost, RealWorld, Stamp};
 use firn_memo::kept::{Judged, Roles, Verifier, Witness};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -43,7 +44,7 @@ impl Trees {
 struct Vouched(RefCell<HashMap<Question, (Stamp, Digest)>>);
 
 impl Witness for Vouched {
-    fn node(&self, _: &Digest) -> Option<Vec<u8>> {
+    fn node(&self, _: &Digest) -> Option<Cow<'_, [u8]>> {
         None
     }
 

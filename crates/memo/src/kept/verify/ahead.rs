@@ -105,13 +105,13 @@ fn ask<'o>(
 /// The path, of content or of a listing.
 fn reads(question: &Question) -> Option<&AbsPath> {
     match question {
-        Question::File(path) | Question::Code(path) | Question::Directory(path) => Some(path),
+        Question::File(path) | Question::Code(path) | Question::Outline(path) | Question::Directory(path) => Some(path),
         _ => None,
     }
 }
 
 /// Whether the host answers it and nothing else is needed.
 fn is_asked_of_host(question: &Question) -> bool {
-    use Question::{DirectoryEntry, Exists, ExprPath, Link, Outline, Resolve, Stat, Type};
-    reads(question).is_some() || matches!(question, DirectoryEntry(..) | Type(_) | Stat(_) | Link(_) | Resolve(..) | ExprPath(_) | Exists(..) | Outline(_))
+    use Question::{DirectoryEntry, Exists, ExprPath, Link, Resolve, Stat, Type};
+    reads(question).is_some() || matches!(question, DirectoryEntry(..) | Type(_) | Stat(_) | Link(_) | Resolve(..) | ExprPath(_) | Exists(..))
 }
