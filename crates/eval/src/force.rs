@@ -6,7 +6,7 @@ use crate::times::{Doing, doing};
 use crate::{Machine, Manner, Stats};
 use firn_memo::kept::labels;
 use firn_source::Pos;
-use firn_value::{Application, Body, Claim, Error, ErrorKind, Function, Production, Result, Slot, Thunk, ThunkState, Value, Work};
+use firn_value::{Application, Body, Claim, Error, ErrorKind, Function, Label, Production, Result, Slot, Thunk, ThunkState, Value, Work};
 
 impl Machine {
     /// The value in weak head normal form. `pos` is where it is needed, for messages.
@@ -45,12 +45,21 @@ impl Machine {
     }
 
     /// Forces where values may have labels, or parts of an earlier evaluation are taken.
+    // PERF: nothing is done here but to decide who does it: so no registers are saved.
     #[inline(never)]
     fn force_labelled(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        // PERF: nearly all that come here are evaluated.
-        if let Some(value) = taken(thunk) {
-            return Ok(value);
+        if self.learning.following.get().is_some() {
+            return self.force_following(thunk, pos);
         }
+        match thunk.labelled() {
+            Some((value, label)) => take_value(thunk, value, label),
+            None => self.force_here(thunk, pos),
+        }
+    }
+
+    /// The same while parts are taken.
+    #[inline(never)]
+    fn force_following(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         match self.learning.following.get() {
             Some(following) if following.may_have(thunk) => self.force_followed(following, thunk, pos),
             _ => self.force_here(thunk, pos),
@@ -123,6 +132,10 @@ impl Machine {
                 }
                 result => self.end_here(thunk, claim, result),
             };
+        }
+        // PERF: what has observed something has a production of its own begun for whatever it needs.
+        if Production::current().is_marked() {
+            return self.force_watched(thunk, pos);
         }
         self.force_application_here(thunk, pos)
     }
@@ -334,8 +347,17 @@ impl Machine {
 #[inline]
 fn taken(thunk: &'static Thunk) -> Option<Value> {
     let (value, label) = thunk.labelled()?;
-    labels::take(label);
-    Some(value)
+    take_value(thunk, value, label).ok()
+}
+
+/// The running production takes the value of a thunk, which has this label.
+// PERF: more than half of what jobs of nixpkgs take was evaluated before there was a ground, and is taken again and again.
+#[inline(never)]
+fn take_value(thunk: &'static Thunk, value: Value, label: Label) -> Result<Value> {
+    if labels::take_value(label) {
+        thunk.forget_label();
+    }
+    Ok(value)
 }
 
 /// What is given up for now, to be evaluated again in its turn.

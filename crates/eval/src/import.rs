@@ -26,7 +26,7 @@ pub enum Bindings {
 impl Machine {
     /// The value of the file that a path means (a directory means its `default.nix`).
     pub fn import(&self, path: &AbsPath, pos: Pos) -> Result<Value> {
-        let resolved = self.resolve_import(path)?;
+        let (resolved, real) = self.resolve_import(path)?;
         let known = self.shared.files.lock().unwrap_or_else(|e| e.into_inner()).get(resolved.as_bytes()).copied();
         let instances = &self.shared.memo.instances;
         let by = Production::current().stamp();
@@ -39,8 +39,8 @@ impl Machine {
         }
         // A file's cells belong to no call, whoever imports it first.
         let file = if self.shared.memo.is_on() { instances.file() } else { Stamp::NONE };
-        let (value, _, label) = self.in_instance(file, || self.eval_file(&resolved));
-        let value = value?;
+        let (value, _, label) = self.in_instance(file, || self.eval_file(&resolved, real));
+        let value = value.inspect_err(|_| self.see_import(path, &resolved))?;
         let stamp = self.file_of(value, file);
         if stamp != Stamp::NONE {
             instances.import(stamp, by);
@@ -63,21 +63,31 @@ impl Machine {
         Stamp::NONE
     }
 
-    fn resolve_import(&self, path: &AbsPath) -> Result<AbsPath> {
+    /// The file that a path means and, the first time, where it really lies. That it is this one counts as seen with its content, or
+    /// by [`Machine::see_import`].
+    fn resolve_import(&self, path: &AbsPath) -> Result<(AbsPath, Option<AbsPath>)> {
         if let Some((known, label)) = self.shared.resolved.lock().unwrap_or_else(|e| e.into_inner()).get(path.as_bytes()) {
             labels::take(*label);
-            return AbsPath::new(known).map_err(|e| self.host_error(e));
+            return AbsPath::new(known).map(|resolved| (resolved, None)).map_err(|e| self.host_error(e));
         }
-        let (resolved, label) = labels::within(|| doing(|| Doing::Input, || self.host().resolve_expr_path(path)));
-        let resolved = resolved.map_err(|e| self.host_error(e))?;
+        let (found, label) = labels::within(|| doing(|| Doing::Input, || self.host().find_code(path)));
+        let (resolved, real) = found.map_err(|e| self.host_error(e))?;
         let mut all = self.shared.resolved.lock().unwrap_or_else(|e| e.into_inner());
         all.insert(path.as_bytes().to_vec(), (resolved.as_bytes().into(), label));
-        Ok(resolved)
+        Ok((resolved, Some(real)))
     }
 
-    fn eval_file(&self, path: &AbsPath) -> Result<Value> {
+    /// What a path means was seen although nothing may have been read there.
+    #[cold]
+    fn see_import(&self, path: &AbsPath, resolved: &AbsPath) {
+        // What these say was said before.
+        let _ = self.host().resolve_expr_path(path);
+        let _ = self.real(resolved);
+    }
+
+    fn eval_file(&self, path: &AbsPath, real: Option<AbsPath>) -> Result<Value> {
         Stats::bump(&self.stats.files);
-        let program = self.load(path, &[])?;
+        let program = self.load_at(path, real, &[])?;
         self.run(&program.body, &[]).map_err(|e| {
             let path = crate::color_bytes(path.as_bytes());
             e.trace(Pos::NONE, [b"while evaluating the file '", path.as_slice(), b"':"].concat())
@@ -86,9 +96,9 @@ impl Machine {
 
     /// The value of a file evaluated with extra variables in scope (`scopedImport`).
     pub fn scoped_import(&self, scope: Attrs, path: &AbsPath) -> Result<Value> {
-        let resolved = self.resolve_import(path)?;
+        let (resolved, real) = self.resolve_import(path)?;
         let names: Vec<Symbol> = scope.iter().map(|(name, _, _)| name).collect();
-        let program = self.load(&resolved, &names)?;
+        let program = self.load_at(&resolved, real, &names).inspect_err(|_| self.see_import(path, &resolved))?;
         let cells: Vec<Value> = scope.iter().map(|(_, _, cell)| cell).collect();
         self.run_program(program, &cells)
     }
@@ -104,7 +114,12 @@ impl Machine {
 
     /// Parses and lowers a file. The large set of it, if it has one, is seen name by name.
     pub fn load(&self, path: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        let real = self.real(path)?;
+        self.load_at(path, None, scope)
+    }
+
+    /// The same; it lies at `real`, if that is known.
+    fn load_at(&self, path: &AbsPath, real: Option<AbsPath>, scope: &[Symbol]) -> Result<&'static Program<Value>> {
+        let real = real.map_or_else(|| self.real(path), Ok)?;
         let (content, bindings) = doing(|| Doing::Input, || self.host().read_bindings(&real)).map_err(|e| self.host_error(e))?;
         let kept = self.kept_code().filter(|_| scope.is_empty()).map(|kept| (kept, content.digest()));
         if let Some(program) = kept.and_then(|(kept, digest)| kept.find(path, digest)) {

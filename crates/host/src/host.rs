@@ -140,6 +140,14 @@ pub trait Host: Send + Sync {
         resolve::resolve_expr_path(self, path)
     }
 
+    /// The file that `import` of this path reads ([`Host::resolve_expr_path`]), and where that really lies. Whoever asks reads that as
+    /// code, which tells where it lies, or asks for both by themselves: they need not count as seen.
+    fn find_code(&self, path: &AbsPath) -> Result<(AbsPath, AbsPath), HostError> {
+        let file = self.resolve_expr_path(path)?;
+        let real = self.resolve_symlinks(&file, Follow::Full)?;
+        Ok((file, real))
+    }
+
     /// `builtins.pathExists`: links above are followed. `must_be_dir` (see [`must_be_dir`](crate::must_be_dir)) follows
     /// the last one too and wants a directory.
     fn path_exists(&self, path: &AbsPath, must_be_dir: bool) -> Result<bool, HostError> {
@@ -270,6 +278,11 @@ macro_rules! hand_on {
             $behind.resolve_symlinks(path, follow)
         }
     };
+    (@ find_code $self:ident $behind:expr) => {
+        fn find_code(&$self, path: &$crate::AbsPath) -> Result<($crate::AbsPath, $crate::AbsPath), $crate::HostError> {
+            $behind.find_code(path)
+        }
+    };
     (@ resolve_expr_path $self:ident $behind:expr) => {
         fn resolve_expr_path(&$self, path: &$crate::AbsPath) -> Result<$crate::AbsPath, $crate::HostError> {
             $behind.resolve_expr_path(path)
@@ -292,7 +305,7 @@ macro_rules! forward_host {
     ($($kind:ty),*) => {$(
         impl<H: Host + ?Sized> Host for $kind {
             hand_on!(self => (**self); lstat read_file read_once read_code read_bindings seen_text read_dir read_names read_link env current_time home current_dir check_access allow seen_at
-                related notes_places mount file_type existing_type dir_entry resolve_symlinks resolve_expr_path path_exists find_file);
+                related notes_places mount file_type existing_type dir_entry resolve_symlinks resolve_expr_path find_code path_exists find_file);
         }
     )*};
 }

@@ -119,6 +119,14 @@ impl Observation {
         Observation { question, digest, durability }
     }
 
+    /// What reading a file tells besides its content: that it is one, and lies where its path says.
+    pub fn of_file(path: &AbsPath, durability: Durability) -> [Observation; 2] {
+        let is_regular = digest_type(path, &Ok(Some(FileType::Regular)));
+        let lies_there = digest_path(PathKind::Resolve, path, &Ok(path.clone()));
+        [(Question::Type(path.clone()), is_regular), (Question::Resolve(path.clone(), Follow::Full), lies_there)]
+            .map(|(question, digest)| Observation { question, digest, durability })
+    }
+
     /// The digest of an answer that is plain bytes, for questions answered outside this crate.
     pub fn digest_bytes(answer: Option<&[u8]>) -> Digest {
         digest_option("bytes", answer)

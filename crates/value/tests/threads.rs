@@ -161,6 +161,9 @@ fn what_others_do_not_take_can_be_done_again() {
             thunk.claim().expect("it can be claimed").publish_labelled(Value::int(3), 9);
             assert_eq!((thunk.labelled(), thunk.stamp()), (Some((Value::int(3), 9)), stamp));
             assert!(thunk.retained().is_none());
+            thunk.forget_label();
+            assert_eq!((thunk.forced(), thunk.labelled()), (Some(Value::int(3)), None));
+            assert!(!thunk.is_ready() && thunk.retained().is_none() && thunk.stamp() == stamp);
         }
     }
     Production::end(outer);

@@ -51,10 +51,12 @@ impl Sink for Recorder {
     }
 
     fn observe_code(&self, code: Seen, file: Seen) {
+        self.look_at(&code.question);
         labels::observe_code(&code, &file);
     }
 
     fn observe_bindings(&self, outline: Observation, code: Seen, file: Seen, bound: Bound) -> Option<u32> {
+        self.look_at(&code.question);
         Some(guards::bindings(&outline, &code, &file, bound).0)
     }
 

@@ -143,11 +143,17 @@ pub(super) fn table<const N: usize>(rows: usize) -> &'static [Cell<[u32; N]>] {
 /// The running production takes a value with this label.
 #[inline]
 pub fn take(label: Label) {
+    take_value(label);
+}
+
+/// As [`take`]; true if whoever takes the value rests on all of its label anyway, so that it needs none ([`ground`]).
+#[inline]
+pub fn take_value(label: Label) -> bool {
     if trace::is_on() {
         if label != 0 {
             trace::take(label);
         }
-        return;
+        return false;
     }
     let own = Production::current().label();
     if label != 0 && label != own {
@@ -156,23 +162,28 @@ pub fn take(label: Label) {
         let known = &joined[(key >> 40) as usize & (JOINS - 1)];
         let [a, b, both] = known.get();
         if (a, b) != (own, label) {
-            take_anew(own, label, known);
-        } else if both != own {
+            return take_anew(own, label, known);
+        }
+        if both != own {
             Production::set_label(both);
         }
     }
+    false
 }
 
 #[inline(never)]
-fn take_anew(own: Label, label: Label, known: &Joined) {
+fn take_anew(own: Label, label: Label, known: &Joined) -> bool {
+    if GROUND.get().is_some_and(|ground| ground.has(label)) {
+        return true;
+    }
     let both = match own {
-        _ if GROUND.get().is_some_and(|ground| ground.has(label)) => own,
         0 => label,
         _ => sets().union(SetId::of_label(own), SetId::of_label(label)).label(),
     };
     // PERF: what was taken before there was a ground may be in it now; it is no less true.
     known.set([own, label, both]);
     Production::set_label(both);
+    false
 }
 
 /// What is in either label.

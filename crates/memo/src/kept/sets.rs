@@ -94,6 +94,9 @@ struct Tables {
     written_together: FxHashMap<(u32, u64), Result<Written, ObservationId>>,
     /// Of groups that were written as bytes; or what in them must not be stored.
     written_groups: FxHashMap<SetId, Result<Digest, ObservationId>>,
+    /// Of what groups have under names, as it is kept.
+    // PERF: each is in some node of nearly every job that looks it up, and its digest is made from its places.
+    kept_members: FxHashMap<ObservationId, Observation>,
     /// Groups that are not written yet, as bytes.
     groups_ahead: FxHashMap<SetId, (Digest, Vec<u8>)>,
     written_for: Roles,
@@ -158,6 +161,7 @@ impl Sets {
             written_together: FxHashMap::default(),
             written_groups: FxHashMap::default(),
             groups_ahead: FxHashMap::default(),
+            kept_members: FxHashMap::default(),
             written_for: Roles::new(),
             told: SetId::EMPTY,
         };
@@ -283,13 +287,22 @@ impl Sets {
         essentials.into_iter().map(|at| kept((ids[at], known[at].seen.observation()))).collect()
     }
 
-    /// The set less what was read of the code of these files.
+    /// The set less what was read of the code of these files; that they are files, and where they lie, stays.
     pub fn without_code<'p>(&self, set: SetId, paths: impl IntoIterator<Item = &'p AbsPath>) -> SetId {
         let codes: FxHashSet<Question> = paths.into_iter().map(|path| Question::Code(path.clone())).collect();
         let mut ids = self.ids(set);
         let tables = self.tables();
-        ids.retain(|id| !codes.contains(&tables.observations[id.0 as usize].seen.question));
+        let mut files = Vec::new();
+        ids.retain(|id| {
+            let seen = &tables.observations[id.0 as usize].seen;
+            let is_code = codes.contains(&seen.question);
+            files.extend(seen.question.path().filter(|_| is_code).map(|path| (path.clone(), seen.durability)));
+            !is_code
+        });
         drop(tables);
+        for (path, durability) in files {
+            ids.extend(Observation::of_file(&path, durability).map(|seen| self.observe(&seen, false)));
+        }
         self.join(&ids, &[])
     }
 
@@ -372,6 +385,7 @@ impl Tables {
         self.written_together.clear();
         self.written_groups.clear();
         self.groups_ahead.clear();
+        self.kept_members.clear();
     }
 
     /// Writes the node at place `from` of its level.
@@ -430,22 +444,17 @@ impl Tables {
             return Err(ObservationId(ids[bad]));
         }
         let durability = known.iter().map(|known| known.seen.durability).min().unwrap_or(Durability::High);
-        let mut own = Vec::new();
-        for at in without_consequences(&known) {
-            own.push((ObservationId(ids[at]), known[at].seen.observation()));
-        }
-        let mut kept = Vec::with_capacity(own.len());
-        for (id, seen) in own {
-            kept.push(match seen.question {
-                Question::Member(Group::Made(group), _) => {
-                    let group = self.write_group(SetId(group), new)?;
-                    self.kept_member(id, &seen, group, &self.written_for)
-                }
-                _ => seen,
+        let essentials: Vec<ObservationId> = without_consequences(&known).into_iter().map(|at| ObservationId(ids[at])).collect();
+        let mut own = Vec::with_capacity(essentials.len());
+        for id in essentials {
+            let seen = &self.observations[id.0 as usize].seen;
+            own.push(match seen.question {
+                Question::Member(Group::Made(group), _) => self.write_member(id, SetId(group), new)?,
+                _ => seen.observation(),
             });
         }
         let ids: Vec<ObservationId> = ids.into_iter().map(ObservationId).collect();
-        let (own, texts) = (kept, self.texts_under(&ids).map(|(path, text)| (path, text.digest())).collect());
+        let texts = self.texts_under(&ids).map(|(path, text)| (path, text.digest())).collect();
         let bytes = Node { own, texts, ..Node::default() }.encode(&self.written_for);
         let digest = Node::digest(&bytes);
         new.push((digest, bytes));
@@ -463,25 +472,18 @@ impl Tables {
 }
 
 /// Which of these do not follow from the rest: that a path is itself does, where its content was read.
+// PERF: few of them could follow, so each of those looks for what it follows from.
 fn without_consequences(known: &[&Known]) -> Vec<usize> {
-    let (mut files, mut directories) = (FxHashSet::default(), FxHashSet::default());
-    for known in known.iter().filter(|known| known.read) {
-        let path = match &known.seen.question {
-            Question::File(path) | Question::Code(path) | Question::Outline(path) => {
-                files.insert(path.clone());
-                path
-            }
-            Question::Directory(path) => {
-                directories.insert(path.clone());
-                path
-            }
-            _ => continue,
-        };
-        let above = std::iter::successors(path.parent(), AbsPath::parent);
-        above.take_while(|dir| directories.insert(dir.clone())).for_each(drop);
-    }
-    let follows = |seen: &Seen| seen.follows_from(|path| files.contains(path), |path| directories.contains(path));
-    (0..known.len()).filter(|&at| !follows(&known[at].seen)).collect()
+    let read = |is_so: &dyn Fn(&AbsPath, bool) -> bool| {
+        known.iter().filter(|known| known.read).any(|known| match &known.seen.question {
+            Question::File(read) | Question::Code(read) | Question::Outline(read) => is_so(read, true),
+            Question::Directory(read) => is_so(read, false),
+            _ => false,
+        })
+    };
+    let is_file = |path: &AbsPath| read(&|read, is_file| is_file && read == path);
+    let is_directory = |path: &AbsPath| read(&|read, is_file| read.is_within(path) && !(is_file && read == path));
+    (0..known.len()).filter(|&at| !known[at].seen.follows_from(is_file, is_directory)).collect()
 }
 
 /// Whether an answer may outlive the run: time and network never do (spec L2.6), and what nobody could ask again is

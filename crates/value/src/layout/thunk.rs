@@ -399,6 +399,14 @@ impl Thunk {
         }
     }
 
+    /// Lets anyone take the value without its label: whoever does rests on all that is in it anyway.
+    pub fn forget_label(&'static self) {
+        let head = self.head.load();
+        if header_kind(head) == kind::LABELLED {
+            self.finish(with_kind(head, kind::FORCED), || ());
+        }
+    }
+
     /// Sleeps until thread `owner` has ended its claim. False when the two threads need each other: infinite recursion, or,
     /// for one that `gives_way`, something that others can do without it.
     #[cold]

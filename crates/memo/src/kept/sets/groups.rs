@@ -91,6 +91,18 @@ impl Tables {
         Observation::new(question, group::digest_kept(placed, roles), seen.durability)
     }
 
+    /// What a group has under a name as it is kept, once the group is written.
+    pub(super) fn write_member(&mut self, id: ObservationId, group: SetId, new: &mut Nodes) -> Result<Observation, ObservationId> {
+        if let Some(kept) = self.kept_members.get(&id) {
+            return Ok(kept.clone());
+        }
+        let group = self.write_group(group, new)?;
+        let seen = self.observations[id.0 as usize].seen.observation();
+        let kept = self.kept_member(id, &seen, group, &self.written_for);
+        self.kept_members.insert(id, kept.clone());
+        Ok(kept)
+    }
+
     /// Writes a group, once.
     pub(super) fn write_group(&mut self, set: SetId, new: &mut Nodes) -> Result<Digest, ObservationId> {
         if let Some(&written) = self.written_groups.get(&set) {

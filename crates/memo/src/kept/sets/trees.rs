@@ -20,8 +20,9 @@ const TALL: u32 = 1 << 31;
 const LOW: u32 = LEAF * (WIDTH as u32).pow(USUAL as u32);
 /// So many numbers can be told apart.
 pub(super) const MOST: u32 = LOW * WIDTH as u32;
-/// Joins that are remembered at each level.
-const JOINS: usize = 1 << 16;
+/// Joins that are remembered at each level below that.
+// PERF: four times as many are not met more often, and displace what evaluation works on.
+const JOINS: usize = 1 << 14;
 
 /// The numbers of branches, 0 where there is nothing; or the bits of a leaf.
 pub(super) type Node = [u32; WIDTH];
@@ -29,7 +30,9 @@ pub(super) type Node = [u32; WIDTH];
 /// The nodes of one level, numbered from 1.
 struct Level {
     nodes: Vec<Node>,
-    numbers: HashTable<u32>,
+    /// By hash, which is kept with them.
+    // PERF: a table that grows need not look at the nodes again, nor one that is searched at nodes of other hashes.
+    numbers: HashTable<(u32, u32)>,
     joins: Vec<[u32; 3]>,
 }
 
@@ -40,9 +43,14 @@ fn equal(one: &Node, other: &Node) -> bool {
 
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
-fn hash(node: &Node) -> u64 {
+fn hash(node: &Node) -> u32 {
     let words = node.chunks_exact(2).map(|pair| u64::from(pair[0]) << 32 | u64::from(pair[1]));
-    words.fold(0, |hash: u64, word| (hash.rotate_left(23) ^ word).wrapping_mul(MIX))
+    (words.fold(0, |hash: u64, word| (hash.rotate_left(23) ^ word).wrapping_mul(MIX)) >> 32) as u32
+}
+
+/// The table looks at the first bits of a hash and at the last.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(MIX)
 }
 
 impl Level {
@@ -52,13 +60,15 @@ impl Level {
 
     fn intern(&mut self, node: Node) -> u32 {
         let Level { nodes, numbers, .. } = self;
-        let found = numbers.entry(hash(&node), |&number| equal(&nodes[number as usize], &node), |&number| hash(&nodes[number as usize]));
-        *found
-            .or_insert_with(|| {
-                nodes.push(node);
-                u32::try_from(nodes.len() - 1).ok().filter(|number| number & TALL == 0).expect("fewer than 2^31 sets")
-            })
-            .get()
+        let hash = hash(&node);
+        let is_it = |&(other, number): &(u32, u32)| other == hash && equal(&nodes[number as usize], &node);
+        if let Some(&(_, number)) = numbers.find(spread(hash), is_it) {
+            return number;
+        }
+        let number = u32::try_from(nodes.len()).ok().filter(|number| number & TALL == 0).expect("fewer than 2^31 sets");
+        nodes.push(node);
+        numbers.insert_unique(spread(hash), (hash, number), |&(hash, _)| spread(hash));
+        number
     }
 
     fn joined(&self, a: u32, b: u32) -> Option<u32> {
@@ -173,7 +183,9 @@ impl Trees {
     /// The union of two different nodes, neither of them empty.
     fn union_at(&mut self, level: usize, a: u32, b: u32) -> u32 {
         let (a, b) = (a.min(b), a.max(b));
-        if let Some(both) = self.levels[level].joined(a, b) {
+        // PERF: each thread remembers joins of whole sets itself (`labels::take`).
+        let is_remembered = level < USUAL;
+        if is_remembered && let Some(both) = self.levels[level].joined(a, b) {
             return both;
         }
         let (left, right) = (self.node(level, a), self.node(level, b));
@@ -192,7 +204,9 @@ impl Trees {
             both if equal(&both, &right) => b,
             both => self.levels[level].intern(both),
         };
-        self.levels[level].remember(a, b, both);
+        if is_remembered {
+            self.levels[level].remember(a, b, both);
+        }
         both
     }
 
