@@ -58,7 +58,7 @@ impl Machine {
             self.learning.is_first.set(true);
             // Calls are remembered for one evaluation, or parts for several.
             self.shared.memo.go_deep();
-            self.labelled.set(true);
+            self.begin_labels();
             trace::begin();
         }
     }
@@ -109,7 +109,7 @@ impl Machine {
             if let Some(Offered { parts, compares, changed }) = known.filter(|_| !is_refused) {
                 let changed: Vec<u32> = changed.into_iter().flatten().flatten().collect();
                 let _ = self.learning.following.set(Box::new(Following::new(parts, &changed, compares)));
-                self.labelled.set(true);
+                self.begin_labels();
                 if let Some((root, _)) = self.learning.root.get() {
                     self.follow_root(root);
                 }
