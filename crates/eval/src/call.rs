@@ -458,7 +458,7 @@ impl Machine {
     }
 
     #[inline(always)]
-    fn enter_here(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
+    pub(crate) fn enter_here(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
         let depth = self.deeper_into_function(pos)?;
         let frame = Frame::of(closure, lambda, locals);
         let result = match &lambda.pattern {

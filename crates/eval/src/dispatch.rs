@@ -52,6 +52,7 @@ static WAYS: [Way; Expr::KINDS] = [
     way!(Lazy, eval_lazy),
     way!(Deep, eval_deep),
     way!(Watched, eval_watched),
+    way!(Closed, eval_closed),
 ];
 
 /// Evaluates an operator.

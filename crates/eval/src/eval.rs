@@ -74,8 +74,25 @@ impl Machine {
     #[cold]
     #[inline(never)]
     pub(crate) fn eval_lazy(&self, node: &'static Lazy<Value>, frame: Frame<'_>) -> Result<Value> {
-        let body = if node.is_lowered() { node.body() } else { Stats::time(&self.stats.lower_time, Doing::Lower, || node.body()) };
-        self.run(body, frame.captures(body))
+        let body = self.lowered_now(node);
+        match body.expr {
+            Expr::Const(value, _) if value.is_whnf() => Ok(value),
+            _ => self.run(body, frame.captures(body)),
+        }
+    }
+
+    fn lowered_now(&self, node: &'static Lazy<Value>) -> &'static Body {
+        if node.is_lowered() { node.body() } else { Stats::time(&self.stats.lower_time, Doing::Lower, || node.body()) }
+    }
+
+    /// The value of code that is a constant, which belongs to no instance.
+    #[inline]
+    pub(crate) fn constant(&self, body: &'static Body) -> Option<Value> {
+        let body = if let Expr::Lazy(node) = body.expr { self.lowered_now(node) } else { body };
+        match body.expr {
+            Expr::Const(value, _) if value.is_whnf() => Some(value),
+            _ => None,
+        }
     }
 
     #[inline]

@@ -34,26 +34,47 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn force_thunk(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         doing(|| Doing::Force, || {
-            if self.plain {
-                return self.force_plain(thunk, pos);
-            }
-            if self.labelled.get() {
-                return self.force_labelled(thunk, pos);
+            if !self.is_clear() {
+                return self.force_carefully(thunk, pos);
             }
             self.force_here(thunk, pos)
         })
     }
 
-    /// Forces where values may have labels, or parts of an earlier evaluation are taken.
-    // PERF: nothing is done here but to decide who does it: so no registers are saved.
+    /// Forces a thunk of the running instance while nothing but values is to be kept.
+    // PERF: with the memo and without it this is the same code: nearly every thunk is of the running instance, and quiet.
+    #[inline(always)]
+    fn force_here(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        let Some(claim) = thunk.claim_code_here(self.thread) else { return self.force_otherwise(thunk, pos) };
+        Stats::bump(&self.stats.forces);
+        let (body, captures) = claim.code();
+        match self.run(body, captures) {
+            Ok(value) if claim.ends_evenly() => {
+                claim.publish_evenly(value);
+                Ok(value)
+            }
+            result => self.end_here(thunk, claim, result),
+        }
+    }
+
+    /// The same for what is no code, or not of the running instance.
     #[inline(never)]
-    fn force_labelled(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+    fn force_otherwise(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        if thunk.is_code() { self.force_elsewhere(thunk, pos) } else { self.force_application_here(thunk, pos) }
+    }
+
+    /// Forces with little stack, on behalf of another instance, where values may have labels, or parts of an earlier evaluation are taken.
+    #[inline(never)]
+    fn force_carefully(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        if !self.labelled.get() {
+            return self.force_watched(thunk, pos);
+        }
         if self.learning.following.get().is_some() {
             return self.force_following(thunk, pos);
         }
         match thunk.labelled() {
             Some((value, label)) => take_value(thunk, value, label),
-            None => self.force_here(thunk, pos),
+            None => self.force_labelled(thunk, pos),
         }
     }
 
@@ -62,7 +83,7 @@ impl Machine {
     fn force_following(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         match self.learning.following.get() {
             Some(following) if following.may_have(thunk) => self.force_followed(following, thunk, pos),
-            _ => self.force_here(thunk, pos),
+            _ => self.force_labelled(thunk, pos),
         }
     }
 
@@ -71,119 +92,90 @@ impl Machine {
     pub(crate) fn force_anew(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         match taken(thunk) {
             Some(value) => Ok(value),
-            None => self.force_here(thunk, pos),
+            None => self.force_labelled(thunk, pos),
         }
     }
 
-    // PERF: without memory and threads nothing but the value is kept of a production.
+    /// Forces what is not evaluated where values may have labels.
     #[inline(never)]
-    fn force_plain(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        if !self.is_stack_low()
-            && let Some(claim) = thunk.claim_code_alone(self.thread)
-        {
-            Stats::bump(&self.stats.forces);
-            let (body, captures) = claim.code();
-            return match self.run(body, captures) {
-                Ok(value) => {
-                    claim.publish_alone(value);
-                    Ok(value)
-                }
-                Err(error) => self.failed(thunk, claim, Production::NONE, error),
-            };
-        }
-        self.force_application(thunk, pos)
-    }
-
-    /// The same for an application.
-    #[inline(never)]
-    fn force_application(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        if !self.is_stack_low()
-            && let Some(claim) = thunk.claim_application_alone(self.thread)
-        {
-            Stats::bump(&self.stats.forces);
-            return match self.apply(claim.application(), pos) {
-                Ok(value) => {
-                    claim.publish_alone(value);
-                    Ok(value)
-                }
-                Err(error) => self.failed(thunk, claim, Production::NONE, error),
-            };
-        }
-        self.force_watched(thunk, pos)
-    }
-
-    /// Forces with a memo or labels.
-    // PERF: nearly every thunk is of the running instance, and quiet: then the production need not be changed.
-    #[inline(never)]
-    fn force_here(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        if !self.is_clear() {
+    fn force_labelled(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        if self.is_stack_low() || !self.is_here() {
             return self.force_watched(thunk, pos);
         }
-        if let Some(claim) = thunk.claim_code_here(self.thread) {
-            Stats::bump(&self.stats.forces);
-            let result = match claim.code() {
-                (body, []) => self.run_closed(body),
-                (body, captures) => self.run(body, captures),
-            };
-            return match result {
-                Ok(value) if claim.is_quiet() => {
-                    claim.publish_alone(value);
-                    Ok(value)
-                }
-                result => self.end_here(thunk, claim, result),
-            };
+        let Some(claim) = thunk.claim_code_here(self.thread) else {
+            // PERF: what has observed something has a production of its own begun for whatever it needs.
+            let is_marked = Production::current().is_marked();
+            return if is_marked { self.force_watched(thunk, pos) } else { self.force_application_here(thunk, pos) };
+        };
+        Stats::bump(&self.stats.forces);
+        let (body, captures) = claim.code();
+        match self.run(body, captures) {
+            Ok(value) if claim.is_quiet() => {
+                claim.publish(value);
+                Ok(value)
+            }
+            result => self.end_here(thunk, claim, result),
         }
-        // PERF: what has observed something has a production of its own begun for whatever it needs.
+    }
+
+    /// Forces an application of the running instance.
+    #[inline(never)]
+    fn force_application_here(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        let Some(claim) = thunk.claim_application_here(self.thread) else { return self.force_watched(thunk, pos) };
+        Stats::bump(&self.stats.forces);
+        match self.apply(claim.application(), pos) {
+            Ok(value) if claim.ends_evenly() => {
+                claim.publish_evenly(value);
+                Ok(value)
+            }
+            result => self.end_here(thunk, claim, result),
+        }
+    }
+
+    /// Forces code of another instance.
+    #[inline(never)]
+    fn force_elsewhere(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        // PERF: nearly all of this code is data in files of its own, such as who maintains a package.
+        if let Some(value) = thunk.code_alone().and_then(|body| self.constant(body)) {
+            Stats::bump(&self.stats.forces);
+            thunk.publish_constant(value);
+            return Ok(value);
+        }
+        self.run_elsewhere(thunk, pos)
+    }
+
+    /// Forces code of another instance that is no constant.
+    #[inline(never)]
+    fn run_elsewhere(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         if Production::current().is_marked() {
             return self.force_watched(thunk, pos);
         }
-        self.force_application_here(thunk, pos)
-    }
-
-    /// The same for an application.
-    #[inline(never)]
-    fn force_application_here(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        if let Some(claim) = thunk.claim_application_here(self.thread) {
-            Stats::bump(&self.stats.forces);
-            return match self.apply(claim.application(), pos) {
-                Ok(value) if claim.is_quiet() => {
-                    claim.publish_alone(value);
-                    Ok(value)
-                }
-                result => self.end_here(thunk, claim, result),
-            };
-        }
-        self.force_watched(thunk, pos)
-    }
-
-    /// Ends a production that was not changed for the thunk and did not stay quiet, or failed.
-    #[inline(never)]
-    fn end_here(&self, thunk: &'static Thunk, claim: Claim, result: Result<Value>) -> Result<Value> {
-        match result {
-            Ok(value) => self.publish_specially(claim, Production::current(), value),
-            Err(error) => self.failed(thunk, claim, Production::current(), error),
-        }
-    }
-
-    #[inline(never)]
-    fn force_watched(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
-        let Some(claim) = thunk.claim_by(self.thread) else { return self.force_claimed(thunk, pos) };
+        let Some(claim) = thunk.claim_code(self.thread) else { return self.force_watched(thunk, pos) };
         Stats::bump(&self.stats.forces);
         let outer = claim.begin();
-        let is_elsewhere = claim.is_elsewhere(outer);
-        if is_elsewhere {
-            self.running.borrow_mut().push(Production::current().stamp());
-        }
-        // PERF: nearly every thunk is code; what else there is stays out of the way.
-        let result = match claim.body() {
-            Some((body, [])) if !self.is_stack_low() => self.run_closed(body),
-            Some((body, captures)) if !self.is_stack_low() => self.run(body, captures),
-            _ => self.with_stack(|| self.perform(claim.work(), pos)),
-        };
-        if is_elsewhere {
-            self.running.borrow_mut().pop();
-        }
+        let around = self.running.enter(claim.stamp());
+        let (body, captures) = claim.code();
+        let result = self.run(body, captures);
+        self.running.leave(around);
         let production = Production::end(outer);
+        match result {
+            Ok(value) if claim.ends_evenly() => {
+                claim.publish_evenly(value);
+                Ok(value)
+            }
+            result => self.end_production(thunk, claim, production, result),
+        }
+    }
+
+    /// Ends a production that was not changed for the thunk.
+    #[inline(never)]
+    fn end_here(&self, thunk: &'static Thunk, claim: Claim, result: Result<Value>) -> Result<Value> {
+        self.end_production(thunk, claim, Production::current(), result)
+    }
+
+    /// Ends a production with a closer look at what is to be kept of it.
+    #[inline(never)]
+    fn end_production(&self, thunk: &'static Thunk, claim: Claim, production: Production, result: Result<Value>) -> Result<Value> {
         match result {
             Ok(value) if production.is_marked() || !self.is_here() => self.publish_specially(claim, production, value),
             Ok(value) => {
@@ -192,6 +184,25 @@ impl Machine {
             }
             Err(error) => self.failed(thunk, claim, production, error),
         }
+    }
+
+    /// Forces whatever state and instance the thunk is of.
+    #[inline(never)]
+    fn force_watched(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        let Some(claim) = thunk.claim_by(self.thread) else { return self.force_claimed(thunk, pos) };
+        Stats::bump(&self.stats.forces);
+        let outer = claim.begin();
+        let around = claim.is_elsewhere(outer).then(|| self.running.enter(claim.stamp()));
+        // PERF: nearly every thunk is code; what else there is stays out of the way.
+        let result = match claim.body() {
+            Some((body, captures)) if !self.is_stack_low() => self.run(body, captures),
+            _ => self.with_stack(|| self.perform(claim.work(), pos)),
+        };
+        if let Some(around) = around {
+            self.running.leave(around);
+        }
+        let production = Production::end(outer);
+        self.end_production(thunk, claim, production, result)
     }
 
     /// Whether nothing is evaluated on behalf of another instance.
@@ -203,7 +214,6 @@ impl Machine {
     #[inline(never)]
     fn perform(&self, work: Work, pos: Pos) -> Result<Value> {
         match work {
-            Work::Run(body, []) => self.run_closed(body),
             Work::Run(body, captures) => self.run(body, captures),
             Work::Apply(application) => self.apply(application, pos),
             Work::Transport(map, original) => self.transport(map, original, pos),

@@ -121,6 +121,7 @@ impl Machine {
         self.learning.missed.set(TOGETHER);
         trace::give_up();
         self.labelled.set(self.shared.labels);
+        self.set_fence();
         true
     }
 
@@ -172,7 +173,7 @@ impl Machine {
         let changed: Vec<u32> = changed.into_iter().flatten().flatten().collect();
         let _ = self.learning.following.set(Box::new(Following::new(parts, &changed, compares)));
         trace::give_up();
-        self.labelled.set(true);
+        self.begin_labels();
         if let Some((root, _)) = self.learning.root.get() {
             self.follow_root(root);
         }
@@ -236,7 +237,7 @@ impl Machine {
             ast.watch_leaves(first);
             texts.push(cut);
             // PERF: until there is something to rest on, values are forced the plain way.
-            self.labelled.set(true);
+            self.begin_labels();
         }
     }
 

@@ -33,6 +33,7 @@ mod places;
 mod print;
 mod profile;
 mod remember;
+mod running;
 mod select;
 mod settings;
 mod shadow;

@@ -140,7 +140,7 @@ pub struct Machine {
     pub stats: Stats,
     pub(crate) depth: Cell<u32>,
     pub(crate) stack_limit: Cell<usize>,
-    /// The same, and all of it while something is evaluated on behalf of another instance.
+    /// The same, and all of it while something is evaluated on behalf of another instance, or where values have labels.
     pub(crate) fence: Cell<usize>,
     /// Segments that are in use.
     pub(crate) stack_segments: Cell<usize>,
@@ -149,7 +149,7 @@ pub struct Machine {
     /// The same for functions of the program; nothing is left of it when the user interrupts.
     pub(crate) interruptible: &'static crate::interrupt::Limit,
     /// Instances whose productions run, innermost last.
-    pub(crate) running: RefCell<Vec<Stamp>>,
+    pub(crate) running: crate::running::Running,
     /// Calls whose cells are being evaluated on behalf of others.
     pub(crate) on_behalf: RefCell<Vec<Stamp>>,
     /// How many those are.
@@ -158,8 +158,6 @@ pub struct Machine {
     pub(crate) noises: Cell<u64>,
     pub(crate) max_depth: u32,
     pub(crate) show_trace: bool,
-    /// Nothing but values is kept: there is neither a memo nor a label.
-    pub(crate) plain: bool,
     /// Values may have labels.
     pub(crate) labelled: Cell<bool>,
     /// What parts are learned or taken from, if any are.
@@ -262,7 +260,6 @@ impl Machine {
         let (max_depth, show_trace) = (shared.settings.max_call_depth, shared.settings.show_trace);
         // With the memo on, the first half of the depth is free: see `Machine::deeper`.
         let limit = if shared.memo.is_on() { max_depth / 2 } else { max_depth };
-        let plain = !shared.memo.is_on() && !shared.labels;
         let labelled = shared.labels;
         Machine {
             shared,
@@ -273,13 +270,12 @@ impl Machine {
             stack_segments: Cell::new(0),
             depth_limit: Cell::new(limit.saturating_add(1)),
             interruptible: crate::interrupt::Limit::new(limit.saturating_add(1)),
-            running: RefCell::default(),
+            running: Default::default(),
             on_behalf: RefCell::default(),
             aheads: Cell::new(0),
             noises: Cell::new(0),
             max_depth,
             show_trace,
-            plain,
             labelled: Cell::new(labelled),
             learning: Default::default(),
             thread: Thunk::this_thread(),

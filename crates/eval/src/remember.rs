@@ -9,23 +9,28 @@
 use crate::frame::Frame;
 use crate::{Machine, Stats};
 use firn_memo::kept::labels;
-use firn_ir::Standing;
 use firn_memo::{Closed, ClosedTerms, Entry, Instances, Key, Mode, Pairs};
 use firn_source::{Pos, Symbol};
 use firn_value::{Body, Closure, Expr, Label, Lambda, Production, Result, Slot, Stamp, Thunk, Value, Work};
 use std::sync::atomic::Ordering;
 
 impl Machine {
-    /// Runs a closure whose calls are remembered; its arguments are in its first slots.
+    /// Runs a closure whose calls are remembered or measured; its arguments are in its first slots.
     #[inline(never)]
     pub(crate) fn enter_remembered(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
-        let memo = &self.shared.memo;
-        if !memo.is_on() {
+        if !self.shared.memo.is_on() {
             return self.enter_plain(closure, lambda, locals, pos);
         }
-        if let Standing::Measured(calls) = lambda.marks.standing() {
-            return self.enter_measured(calls, closure, lambda, locals, pos);
+        match lambda.marks.measured() {
+            Some(calls) => self.enter_measured(calls, closure, lambda, locals, pos),
+            None => self.enter_looked_up(closure, lambda, locals, pos),
         }
+    }
+
+    /// Runs a closure unless an equal call was made before.
+    #[inline(never)]
+    fn enter_looked_up(&self, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
+        let memo = &self.shared.memo;
         if memo.is_deep() {
             firn_memo::Stats::bump(&memo.stats.misses_deep);
             return self.enter_plain(closure, lambda, locals, pos);
@@ -39,9 +44,12 @@ impl Machine {
             set?;
         }
         let words = (closure.captures(), &locals[..lambda.arity()]);
-        self.running.borrow_mut().push(Production::current().stamp());
-        let key = memo.key(lambda, words, &self.running.borrow(), &|thunk| self.build(thunk));
-        self.running.borrow_mut().pop();
+        let running = || {
+            let mut running = self.running.innermost(firn_memo::INNERMOST - 1);
+            running.push(Production::current().stamp());
+            running
+        };
+        let key = memo.key(lambda, words, &running, &|thunk| self.build(thunk));
         let key = match key {
             Ok(key) => key,
             Err(why) => {
@@ -62,9 +70,11 @@ impl Machine {
     }
 
     /// Runs a closure and measures what that costs.
+    // PERF: the two first calls of every function come by here.
+    #[inline(never)]
     fn enter_measured(&self, calls: u8, closure: Closure, lambda: &'static Lambda, locals: &[Slot], pos: Pos) -> Result<Value> {
         let before = self.steps();
-        let result = self.enter_plain(closure, lambda, locals, pos);
+        let result = self.enter_here(closure, lambda, locals, pos);
         self.shared.memo.measured(lambda, calls, self.steps() - before);
         result
     }
@@ -123,7 +133,7 @@ impl Machine {
             return self.enter_plain(closure, key.code, locals, pos);
         }
         firn_memo::Stats::bump(&memo.stats.misses_new);
-        let opened = memo.instances.open(Production::current().stamp(), self.running.borrow().iter().copied(), &key);
+        let opened = memo.instances.open(Production::current().stamp(), self.running.all().into_iter(), &key);
         let instance = match opened {
             Ok(instance) => instance,
             Err(why) => {
@@ -150,11 +160,8 @@ impl Machine {
 
     /// Runs code without captures: once, if what it gives is plain and it is quiet.
     #[inline(never)]
-    pub(crate) fn run_closed(&self, body: &'static Body) -> Result<Value> {
-        // PERF: most programs keep no such value, and most of this code makes a set, a list or a function, which are not kept.
-        if gives_cells(&body.expr) {
-            return self.run(body, &[]);
-        }
+    pub(crate) fn eval_closed(&self, body: &'static Body, _: Frame<'_>) -> Result<Value> {
+        // PERF: most programs keep no such value.
         if self.labelled.get() || !self.shared.memo.closed.is_empty() {
             return self.run_known(body);
         }
@@ -215,19 +222,20 @@ impl Machine {
         (value, label)
     }
 
+    #[inline]
     fn steps(&self) -> u64 {
         self.stats.calls.get() + self.stats.forces.get()
     }
 
     /// Does something for another instance; what that observed, the running production has observed too.
     pub(crate) fn in_instance<T>(&self, instance: Stamp, work: impl FnOnce() -> T) -> (T, Production, Label) {
-        self.running.borrow_mut().push(instance);
+        let around = self.running.enter(instance);
         let outer = Production::begin(instance);
         let result = work();
         let production = Production::end(outer);
         let label = labels::settled(production, None);
         labels::take(label);
-        self.running.borrow_mut().pop();
+        self.running.leave(around);
         (result, production, label)
     }
 
@@ -246,10 +254,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Makes the running production noisy.
+    /// Makes the running production noisy. What is outside all calls is produced once: there it is nothing but counted.
     pub(crate) fn make_noise(&self) {
         self.noises.set(self.noises.get() + 1);
-        Production::make_noise();
+        if self.labelled.get() || Instances::is_call(Production::current().stamp()) {
+            Production::make_noise();
+        }
     }
 
     /// Notes that the running production looks at a position: if a call has it from its arguments, nothing more is taken from that
@@ -290,12 +300,6 @@ fn is_literal(expr: &Expr) -> bool {
         Expr::Attrs(node) => node.dynamic.is_empty() && node.rec.is_none(),
         _ => false,
     }
-}
-
-/// Whether code gives a list, a set or a function, if anything.
-#[inline]
-fn gives_cells(expr: &Expr) -> bool {
-    matches!(expr, Expr::List(_) | Expr::Lambda(_) | Expr::Attrs(_))
 }
 
 /// Whether the value consists of cells.

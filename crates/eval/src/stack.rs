@@ -27,7 +27,7 @@ impl Machine {
         std::ptr::from_ref(&marker).addr() <= self.stack_limit.get()
     }
 
-    /// Whether there is enough stack and nothing is evaluated on behalf of another instance.
+    /// Whether there is enough stack, nothing is evaluated on behalf of another instance, and no value has a label.
     #[inline(always)]
     pub(crate) fn is_clear(&self) -> bool {
         let marker = 0u8;
@@ -41,7 +41,14 @@ impl Machine {
 
     /// To be called where more or less is evaluated on behalf of other instances than before.
     pub(crate) fn set_fence(&self) {
-        self.fence.set(if self.aheads.get() == 0 { self.stack_limit.get() } else { usize::MAX });
+        let is_open = self.aheads.get() == 0 && !self.labelled.get();
+        self.fence.set(if is_open { self.stack_limit.get() } else { usize::MAX });
+    }
+
+    /// From now on values may have labels.
+    pub(crate) fn begin_labels(&self) {
+        self.labelled.set(true);
+        self.set_fence();
     }
 
     /// Runs a function's body where the stack is low, or where a profiler must know of it.

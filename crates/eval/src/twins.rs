@@ -38,10 +38,16 @@ pub(crate) struct Traits {
 #[derive(Default)]
 pub(crate) struct Twins(Mutex<HashTable<Arc<Twin>>>);
 
+/// There is room for so many from the first on.
+const MANY: usize = 400;
+
 impl Twins {
     fn find(&self, text: &[u8]) -> Option<Arc<Twin>> {
-        let sample = sample(text);
         let all = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        if all.is_empty() {
+            return None;
+        }
+        let sample = sample(text);
         let alike: SmallVec<[Arc<Twin>; 2]> = all.iter_hash(sample).filter(|twin| twin.sample == sample).cloned().collect();
         drop(all);
         alike.into_iter().find(|twin| twin.file.says(text))
@@ -49,12 +55,17 @@ impl Twins {
 }
 
 /// A hash of the length and of a few bytes.
-// PERF: 87,000 of the 755 million instructions of a single package.
+// PERF: nine pieces of the text, hashed as bytes, were 87,000 of the 540 million instructions of a single package.
 fn sample(text: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_usize(text.len());
-    let step = (text.len() / 8).max(8);
-    text.chunks(step).for_each(|chunk| hasher.write(&chunk[chunk.len().saturating_sub(8)..]));
+    let Some(last) = text.len().checked_sub(8) else {
+        hasher.write(text);
+        return hasher.finish();
+    };
+    for at in [last / 4, last / 2, last / 4 * 3, last] {
+        hasher.write_u64(text[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)));
+    }
     hasher.finish()
 }
 
@@ -74,6 +85,9 @@ impl Machine {
         file.seek_twins();
         let twin = Arc::new(Twin { sample: sample(&text), file, program, traits });
         let mut all = self.shared.twins.0.lock().unwrap_or_else(|e| e.into_inner());
+        if all.is_empty() {
+            all.reserve(MANY, |twin| twin.sample);
+        }
         all.insert_unique(twin.sample, twin, |twin| twin.sample);
     }
 

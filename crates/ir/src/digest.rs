@@ -30,8 +30,10 @@ struct Writer<'a, V: 'static> {
 impl CodeDigests {
     /// The digest of a body's code.
     pub fn body<V: Copy>(&self, body: &'static Body<V>, constant: ConstantDigest<'_, V>) -> CodeDigest {
-        if let Expr::Lazy(lazy) = body.expr {
-            return self.body(lazy.body(), constant);
+        match body.expr {
+            Expr::Lazy(lazy) => return self.body(lazy.body(), constant),
+            Expr::Closed(inner) => return self.body(inner, constant),
+            _ => {}
         }
         self.remember(std::ptr::from_ref(body).addr(), || {
             let mut writer = Writer { hasher: blake3::Hasher::new(), digests: self, constant };
@@ -189,7 +191,7 @@ impl<V: Copy> Writer<'_, V> {
                 let digest = self.digests.body(body, self.constant);
                 self.captured(body.captures, digest);
             }
-            Expr::Lazy(_) => unreachable!("lazy code is the whole of its body"),
+            Expr::Lazy(_) | Expr::Closed(_) => unreachable!("lazy and closed code is the whole of its body"),
             Expr::Deep(inner) => stacker::maybe_grow(128 << 10, 4 << 20, || self.expr(inner)),
             Expr::Watched(node) => self.expr(&node.inner),
             _ => self.control(expr),

@@ -105,11 +105,13 @@ pub enum Expr<V: 'static> {
     Deep(&'static Expr<V>),
     /// An expression that somebody wants to hear of.
     Watched(&'static Watched<V>),
+    /// The whole of a body only: code without captures in a frame of its own, whose value the machine may keep.
+    Closed(&'static Body<V>),
 }
 
 impl<V> Expr<V> {
     /// How many kinds of code there are.
-    pub const KINDS: usize = 24;
+    pub const KINDS: usize = 25;
 
     /// Which kind of code it is, as a number below [`Expr::KINDS`], in the order above.
     #[inline(always)]
@@ -139,6 +141,7 @@ impl<V> Expr<V> {
             Expr::Lazy(_) => 21,
             Expr::Deep(_) => 22,
             Expr::Watched(_) => 23,
+            Expr::Closed(_) => 24,
         }
     }
 
@@ -205,7 +208,8 @@ const _: () = assert!(size_of::<Body<u64>>() == 48);
 impl<V> Body<V> {
     /// The code, made now if it was put off, for those who look at code without running it.
     pub fn code(&'static self) -> &'static Expr<V> {
-        if let Expr::Lazy(lazy) = self.expr { &lazy.body().expr } else { &self.expr }
+        let body = if let Expr::Lazy(lazy) = self.expr { lazy.body() } else { self };
+        if let Expr::Closed(inner) = body.expr { &inner.expr } else { &body.expr }
     }
 }
 

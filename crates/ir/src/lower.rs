@@ -1,6 +1,7 @@
 //! Lowering: from the syntax tree to code. Resolves every variable, computes captures, folds constants, decides what
 //! is suspended and what is built at once.
 
+mod closed;
 mod functions;
 pub(crate) mod lazy;
 mod sets;
@@ -306,7 +307,7 @@ impl<'a, L: Literals> Lowering<'a, L> {
         self.scopes.enter();
         let expr = stacker::maybe_grow(128 << 10, 4 << 20, || lower(self));
         let (locals, captures) = self.scopes.leave();
-        let body = Body { expr: expr?, locals, captures, pos, now: None };
+        let body = closed::closed(expr?, locals, captures, pos);
         Ok(Expr::Suspend(keep(Suspend { body })))
     }
 

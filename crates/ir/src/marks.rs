@@ -25,6 +25,11 @@ pub fn measure_calls(measure: bool) {
     FIRST.store(if measure { MEASURED } else { 0 }, Ordering::Relaxed);
 }
 
+/// Whether functions are measured whose code is made now.
+pub(crate) fn are_calls_measured() -> bool {
+    FIRST.load(Ordering::Relaxed) != 0
+}
+
 /// What is to be done with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -62,6 +67,12 @@ impl Marks {
         }
     }
 
+    /// How many calls were cheap before, if the function is being measured.
+    #[inline]
+    pub fn measured(&self) -> Option<u8> {
+        self.0.load(Ordering::Relaxed).checked_sub(MEASURED)
+    }
+
     /// Has calls of the function remembered, whatever they cost.
     pub fn remember(&self) {
         if !matches!(self.standing(), Standing::Chosen(_)) {
@@ -74,6 +85,12 @@ impl Marks {
         if matches!(self.standing(), Standing::Plain | Standing::Measured(_)) {
             self.0.store(EXPENSIVE, Ordering::Relaxed);
         }
+    }
+
+    /// Notes that one more call of a function that is being measured was cheap, after so many.
+    #[inline]
+    pub fn measure_on(&self, calls: u8) {
+        self.0.store(MEASURED + 1 + calls, Ordering::Relaxed);
     }
 
     /// Counts calls that were cheap, or not answered.

@@ -9,6 +9,7 @@ use firn_source::Pos;
 use firn_value::{Expr, Function, Label, Lambda, Slot, Stamp, Thunk, ThunkState, Value, Work};
 use rustc_hash::{FxHashSet, FxHasher};
 use smallvec::SmallVec;
+use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
 use std::sync::Mutex;
 
@@ -45,8 +46,36 @@ pub struct Key {
 pub struct Outside<'a> {
     /// All instances.
     pub instances: &'a Instances,
-    /// Those of productions that run, the innermost last: of their files' cells, arguments are made.
-    pub running: &'a [Stamp],
+    /// The files of productions that run: of their cells, arguments are made.
+    pub running: &'a RunningFiles<'a>,
+}
+
+/// The instances whose productions run, the [`INNERMOST`] of them.
+pub type Innermost<'a> = &'a dyn Fn() -> SmallVec<[Stamp; INNERMOST]>;
+
+/// The files of productions that run, found when somebody asks.
+pub struct RunningFiles<'a> {
+    instances: &'a Instances,
+    innermost: Innermost<'a>,
+    files: OnceCell<SmallVec<[Stamp; INNERMOST]>>,
+}
+
+impl std::fmt::Debug for RunningFiles<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.files.fmt(f)
+    }
+}
+
+impl<'a> RunningFiles<'a> {
+    /// The files of these instances.
+    pub fn new(instances: &'a Instances, innermost: Innermost<'a>) -> RunningFiles<'a> {
+        RunningFiles { instances, innermost, files: OnceCell::new() }
+    }
+
+    fn contains(&self, file: Stamp) -> bool {
+        let files = || (self.innermost)().into_iter().filter_map(|stamp| self.instances.file_of(stamp)).collect();
+        self.files.get_or_init(files).contains(&file)
+    }
 }
 
 impl Outside<'_> {
@@ -54,14 +83,47 @@ impl Outside<'_> {
     /// short look tells, does not run. Whether that is so is looked at once more before the call is opened.
     fn file_of(self, word: Value) -> Option<Stamp> {
         let file = self.instances.file_of(word.stamp())?;
-        let runs = |&stamp: &Stamp| self.instances.file_of(stamp) == Some(file);
-        let last = &self.running[self.running.len().saturating_sub(INNERMOST)..];
-        (!last.iter().any(runs)).then_some(file)
+        (!self.running.contains(file)).then_some(file)
+    }
+}
+
+impl Outside<'_> {
+    /// Whether a glance at a word, at what is in it and at what that has captured finds a set that alone is more than is looked at. A
+    /// walk would come to that as well, and refuse.
+    // PERF: most files are functions of a package set or a library, and called once: 2,400 instructions a call without this.
+    fn is_hopeless(self, word: Value, limit: usize) -> bool {
+        let captured = |cell: Value| cell.as_thunk().and_then(Thunk::suspended_body).map(|(_, captures)| captures);
+        let is_too_large = |cell: Value| match captured(cell) {
+            None => self.is_too_large(cell, limit),
+            Some(captures) => captures.iter().any(|held| self.is_too_large(held.get(), limit)),
+        };
+        match evaluated(word).and_then(Value::as_attrs) {
+            Some(set) if set.flat_shape().is_some_and(|shape| shape.len() <= limit) => {
+                set.flat().1.iter().any(|cell| is_too_large(cell.get()))
+            }
+            _ => is_too_large(word),
+        }
+    }
+
+    /// Whether it is a set of more names than are looked at, which does not stand for itself.
+    #[inline]
+    fn is_too_large(self, cell: Value, limit: usize) -> bool {
+        let Some(value) = evaluated(cell) else { return false };
+        value.as_attrs().is_some_and(|set| set.guard().is_none() && set.len() > limit) && self.file_of(value).is_none()
+    }
+}
+
+/// The value of a cell that anyone may take.
+#[inline]
+fn evaluated(cell: Value) -> Option<Value> {
+    match cell.as_thunk() {
+        Some(thunk) => thunk.forced(),
+        None => Some(cell),
     }
 }
 
 /// So many running productions are looked at.
-const INNERMOST: usize = 16;
+pub const INNERMOST: usize = 16;
 
 /// Thunks that stand for themselves in hashes: they were seen suspended. They do so for ever, also when forced (M3).
 #[derive(Debug, Default)]
@@ -132,7 +194,11 @@ impl Key {
         limit: usize,
         build: Build<'_>,
     ) -> Result<Key, Refusal> {
-        let words: SmallVec<[Value; 6]> = captures.iter().chain(args).map(Slot::get).collect();
+        let all = || captures.iter().chain(args).map(Slot::get);
+        if all().any(|word| outside.is_hopeless(word, limit)) {
+            return Err(Refusal::Large);
+        }
+        let words: SmallVec<[Value; 6]> = all().collect();
         let parts = words.iter().enumerate().map(|(at, &word)| (word, if at < captures.len() { Part::Held } else { Part::Data }));
         let mut identified = known.all.lock().unwrap_or_else(|e| e.into_inner());
         let mut walk = Walk {

@@ -19,7 +19,7 @@ pub use closed::Closed as ClosedTerms;
 pub use digest::{Digest, Digests};
 pub use equality::{Sameness, same};
 pub use instance::{Closed, Instances};
-pub use key::{Build, Key, Outside, Refusal};
+pub use key::{Build, INNERMOST, Key, Outside, Refusal};
 pub use map::{Map, Maps};
 pub use pairs::Pairs;
 pub use profit::{Profit, Profits};

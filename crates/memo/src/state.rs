@@ -1,10 +1,10 @@
 //! The state of the memo that all machines of an evaluation share.
 
-use crate::key::Identified;
+use crate::key::{Identified, Innermost, RunningFiles};
 use crate::{Build, ClosedTerms, Entry, Instances, Key, Maps, Outside, Profits, Refusal, Stats, Table};
 use firn_ir::Standing;
 use firn_source::Symbol;
-use firn_value::{Lambda, Slot, Stamp, Value};
+use firn_value::{Lambda, Slot, Value};
 use rustc_hash::FxHashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -95,10 +95,11 @@ impl Memo {
         self.mode != Mode::Off
     }
 
-    /// The key of a call, or why it has none. Counts the call against the function until it is answered.
+    /// The key of a call, or why it has none. `running` gives the instances whose productions run. Counts the call against the function until it is answered.
     /// `build` builds what nothing but a list, a set or a function is written for.
-    pub fn key(&self, code: &'static Lambda, words: (&[Slot], &[Slot]), running: &[Stamp], build: Build<'_>) -> Result<Key, Refusal> {
-        let outside = Outside { instances: &self.instances, running };
+    pub fn key(&self, code: &'static Lambda, words: (&[Slot], &[Slot]), running: Innermost<'_>, build: Build<'_>) -> Result<Key, Refusal> {
+        let files = RunningFiles::new(&self.instances, running);
+        let outside = Outside { instances: &self.instances, running: &files };
         let limit = if code.marks.has_paid() { LIMIT } else { FIRST_LIMIT };
         let key = Key::of(code, words, &self.identified, outside, limit, build);
         code.marks.count(match key {
@@ -119,6 +120,7 @@ impl Memo {
     }
 
     /// Notes what a call of a function cost that is being measured: calls of an expensive one are remembered from now on.
+    #[inline]
     pub fn measured(&self, code: &'static Lambda, calls: u8, steps: u64) {
         if is_expensive(steps) && self.instances.has_plenty() {
             Stats::bump(&self.stats.admitted);
@@ -126,7 +128,7 @@ impl Memo {
         } else if calls + 1 >= TRIALS {
             code.marks.forget();
         } else {
-            code.marks.count(1);
+            code.marks.measure_on(calls);
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod touch;
 
+use super::closed::closed;
 use super::{Literals, Lowered, Lowering};
 use crate::arena::{keep, keep_each};
 use crate::expr::{Body, Expr, Suspend};
@@ -185,5 +186,10 @@ fn lower_now<L: Literals>(ast: &Arc<Ast>, needs: &Needs<L::Value>, id: ExprId) -
     lowering.scopes.leave();
     lowering.scopes.finish();
     let ties = lowering.ties;
-    Made { body: Body { expr, locals, captures, pos: ast.pos_of(id), now: None }, ties }
+    let pos = ast.pos_of(id);
+    let body = match expr {
+        Expr::Const(..) => Body { expr, locals, captures, pos, now: None },
+        _ => closed(expr, locals, captures, pos),
+    };
+    Made { body, ties }
 }

@@ -4,14 +4,11 @@
 //! all attributes flattens the layer once; the flat form is remembered in the layer.
 
 use super::header::STAMP;
+use super::shapes::{FEW, bare, extended_shape, intern_shape, merged_shape, stretches};
 use super::{ListBuilder, Slot, Value, header, header_address, header_count, header_kind, header_low, header_of, heap, kind, word::tag};
 use firn_ir::{InlineCache, Shape};
 use firn_source::{Pos, Symbol};
 use smallvec::SmallVec;
-use rustc_hash::FxHashMap;
-use std::cell::RefCell;
-use std::hash::{Hash, Hasher};
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An attribute set value.
@@ -320,156 +317,11 @@ fn merge(lower: Attrs, upper: Attrs) -> Value {
     set.value()
 }
 
-/// How the sorted names of two sets lie in what they become together: stretches of the one (true) or the other, which
-/// alone counts where both have a name.
-// PERF: what comes from one side is found and copied at once (hello: 22 million instructions less).
-#[inline(always)]
-fn stretches(a: &[Symbol], b: &[Symbol], mut each: impl FnMut(bool, Range<usize>)) {
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() && j < b.len() {
-        let end = i + a[i..].iter().take_while(|&&name| name < b[j]).count();
-        each(true, i..end);
-        i = end;
-        let Some(&next) = a.get(i) else { break };
-        let end = j + b[j..].iter().take_while(|&&name| name <= next).count();
-        each(false, j..end);
-        i += usize::from(b[end - 1] == next);
-        j = end;
-    }
-    each(true, i..a.len());
-    each(false, j..b.len());
-}
-
 fn blank(shape: &'static Shape) -> Attrs {
     let object = heap::alloc(1 + shape.len());
     // SAFETY: the allocation holds the header and one zeroed cell per name (invariant 1).
     unsafe { object.write(header_of(kind::ATTRS, std::ptr::from_ref(shape).expose_provenance() as u64) | heap::stamp()) };
     Attrs { object }
-}
-
-type Remembered = (usize, usize, &'static Shape);
-
-thread_local! {
-    /// Shapes of recent updates by the addresses of both shapes, direct mapped.
-    static UPDATES: RefCell<Vec<Option<Remembered>>> = const { RefCell::new(Vec::new()) };
-    /// The same for large shapes: all of them.
-    // PERF: two of 20,000 names are seldom put together, and in between others take their place: hello's four unions of its packages
-    // were seven or eight at times, of 2 million instructions and 300 kB each.
-    static LARGE_UPDATES: RefCell<FxHashMap<(usize, usize), &'static Shape>> = RefCell::default();
-    /// Recently made shapes by content, direct mapped.
-    static RECENT: RefCell<Vec<Option<&'static Shape>>> = const { RefCell::new(Vec::new()) };
-}
-
-const REMEMBERED: usize = 1024;
-
-/// Names of two shapes from which on what they become together is kept.
-const LARGE: usize = 128;
-
-/// Larger shapes are not looked for among recent ones.
-const MOST_INTERNED: usize = 4096;
-
-/// Where a table of so many has what is found by this.
-fn place_of(key: u64) -> usize {
-    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - REMEMBERED.ilog2())) as usize
-}
-
-fn merged_shape(a: &'static Shape, b: &'static Shape) -> &'static Shape {
-    let (pa, pb) = (std::ptr::from_ref(a).addr(), std::ptr::from_ref(b).addr());
-    if a.len() + b.len() >= LARGE {
-        return LARGE_UPDATES.with_borrow_mut(|table| *table.entry((pa, pb)).or_insert_with(|| merge_names(a, b)));
-    }
-    let place = place_of((pa as u64).rotate_left(32) ^ pb as u64);
-    UPDATES.with_borrow_mut(|table| {
-        if table.is_empty() {
-            table.resize(REMEMBERED, None);
-        }
-        if let Some((x, y, shape)) = table[place]
-            && x == pa
-            && y == pb
-        {
-            return shape;
-        }
-        let shape = merge_names(a, b);
-        table[place] = Some((pa, pb, shape));
-        shape
-    })
-}
-
-fn merge_names(a: &'static Shape, b: &'static Shape) -> &'static Shape {
-    let mut names = SmallVec::<[Symbol; FEW]>::with_capacity(a.len() + b.len());
-    let mut positions = SmallVec::<[Pos; FEW]>::with_capacity(a.len() + b.len());
-    stretches(a.names(), b.names(), |is_lower, stretch| {
-        let from = if is_lower { a } else { b };
-        names.extend_from_slice(&from.names()[stretch.clone()]);
-        positions.extend_from_slice(&from.positions()[stretch]);
-    });
-    intern_shape(&names, &positions)
-}
-
-/// So many attributes are put together without allocating.
-const FEW: usize = 16;
-
-/// A shape of these sorted names, shared with a recent equal one if there is any.
-fn intern_shape(names: &[Symbol], positions: &[Pos]) -> &'static Shape {
-    if names.is_empty() {
-        return Shape::empty();
-    }
-    if names.len() > MOST_INTERNED {
-        return Shape::new(names, positions);
-    }
-    let mut hasher = rustc_hash::FxHasher::default();
-    names.iter().zip(positions).for_each(|pair| pair.hash(&mut hasher));
-    let place = (hasher.finish() >> 20) as usize % REMEMBERED;
-    RECENT.with_borrow_mut(|table| {
-        if table.is_empty() {
-            table.resize(REMEMBERED, None);
-        }
-        if let Some(shape) = table[place]
-            && shape.names() == names
-            && shape.positions() == positions
-        {
-            return shape;
-        }
-        let shape = Shape::new(names, positions);
-        table[place] = Some(shape);
-        shape
-    })
-}
-
-type Extension = ((usize, Symbol, Pos), (&'static Shape, usize));
-
-thread_local! {
-    /// Shapes that others became by one more name, direct mapped.
-    static EXTENSIONS: RefCell<Vec<Option<Extension>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The shape of `base` with one more name, and where that stands in it. `base` does not have the name.
-fn extended_shape(base: &'static Shape, name: Symbol, pos: Pos) -> (&'static Shape, usize) {
-    let key = (std::ptr::from_ref(base).addr(), name, pos);
-    let place = place_of((key.0 as u64).rotate_left(32) ^ u64::from(name.id()));
-    EXTENSIONS.with_borrow_mut(|table| {
-        if table.is_empty() {
-            table.resize(REMEMBERED, None);
-        }
-        if let Some((known, extended)) = table[place]
-            && known == key
-        {
-            return extended;
-        }
-        let index = base.names().partition_point(|&n| n < name);
-        let mut names = SmallVec::<[Symbol; FEW]>::from_slice(base.names());
-        let mut positions = SmallVec::<[Pos; FEW]>::from_slice(base.positions());
-        names.insert(index, name);
-        positions.insert(index, pos);
-        let extended = (intern_shape(&names, &positions), index);
-        table[place] = Some((key, extended));
-        extended
-    })
-}
-
-/// The shape of the same names without positions.
-fn bare(shape: &'static Shape) -> &'static Shape {
-    shape.bare(|shape| intern_shape(shape.names(), &vec![Pos::NONE; shape.len()]))
 }
 
 impl std::fmt::Debug for Attrs {

@@ -1,7 +1,7 @@
 //! A thunk that this thread has claimed: what it has to do, and how its claim ends.
 
-use super::thunk::{body_at, single_threaded};
-use super::{Application, Item, Label, Production, Slot, Thunk, Value, Work, beside, kind};
+use super::thunk::{body_at, ends_evenly, single_threaded};
+use super::{Application, Item, Label, Production, Slot, Stamp, Thunk, Value, Work, beside, kind};
 use super::{header, header_address, header_count, header_kind, header_low, header_stamp, with_kind};
 use crate::{Body, Error};
 
@@ -38,6 +38,12 @@ impl Claim {
     #[inline]
     pub fn begin(&self) -> Production {
         Production::begin_of(self.head)
+    }
+
+    /// The instance that made the thunk.
+    #[inline]
+    pub fn stamp(&self) -> Stamp {
+        Stamp::of_header(self.head)
     }
 
     /// Whether the thunk belongs to another instance than the production around it.
@@ -82,21 +88,19 @@ impl Claim {
         !Production::current().is_marked()
     }
 
-    /// Publishes the result of a thunk claimed alone or by [`Thunk::claim_code_here`] and its like.
-    #[inline]
-    pub fn publish_alone(self, value: Value) {
-        debug_assert!(value.is_whnf());
-        if !single_threaded(true) {
-            return self.publish_to_others(value);
-        }
-        self.thunk.slot(0).set(value);
-        self.thunk.head.publish_alone(with_kind(self.head, kind::FORCED));
+    /// Whether nothing but the value is to be kept, and nobody waits, as it has been until now with every production. If not, whoever
+    /// ends the claim looks closer.
+    #[inline(always)]
+    pub fn ends_evenly(&self) -> bool {
+        ends_evenly()
     }
 
-    #[cold]
-    #[inline(never)]
-    fn publish_to_others(self, value: Value) {
-        self.publish(value);
+    /// Publishes the result of a thunk claimed by [`Thunk::claim_code_here`] and its like, if it [ends evenly](Claim::ends_evenly).
+    #[inline(always)]
+    pub fn publish_evenly(self, value: Value) {
+        debug_assert!(value.is_whnf() && single_threaded(true));
+        self.thunk.slot(0).set(value);
+        self.thunk.head.publish_alone(with_kind(self.head, kind::FORCED));
     }
 
     /// Publishes a result whose production was noisy and observed this.

@@ -1,7 +1,8 @@
 //! Which instance the running code belongs to. Everything made meanwhile carries its stamp (decision 0011): cells of one
 //! instance of a call are told from those of another, and from what is outside.
 
-use super::header::{STAMP_BITS, header, kind_and_stamp, stamp_bits, stamp_number};
+use super::header::{STAMP_BITS, kind_and_stamp, stamp_bits, stamp_number};
+use super::thunk::end_unevenly;
 use super::{Thunk, Value, header_stamp, heap, word::tag};
 
 /// The number of an instance. Zero is what no instance made: constants, globals, the program itself.
@@ -23,6 +24,12 @@ impl Stamp {
         Stamp(number)
     }
 
+    /// The stamp in a header.
+    #[inline]
+    pub(super) fn of_header(head: u64) -> Stamp {
+        Stamp(stamp_number(head))
+    }
+
     /// The number.
     #[inline]
     pub fn number(self) -> u16 {
@@ -40,7 +47,7 @@ pub struct Production(u64);
 
 const NOISE: u64 = 1;
 /// Is there with noise or a label. No stamp has it, and where it is in a header every thunk has a bit of its kind: one comparison
-/// tells whether a thunk is of this production and that is quiet ([`Production::suits`]).
+/// tells whether a thunk is of this production and that is quiet ([`Production::differs`]).
 const MARKED: u64 = 1 << 63;
 const LABEL_AT: u32 = 8;
 const LABEL: u64 = (Label::MAX as u64) << LABEL_AT;
@@ -96,6 +103,9 @@ impl Production {
     pub fn set_label(label: Label) {
         let rest = heap::production() & !(LABEL | MARKED);
         let marked = if label != 0 || rest & NOISE != 0 { MARKED } else { 0 };
+        if marked != 0 {
+            end_unevenly();
+        }
         heap::set_production(rest | marked | u64::from(label) << LABEL_AT);
     }
 
@@ -111,15 +121,22 @@ impl Production {
         header_stamp(self.0) == header_stamp(head)
     }
 
-    /// The stamp in its place, if the header is of one of these kinds and of this production's instance, and the production is quiet.
+    /// In which kind and stamp it differs from a header: exactly the header's kind if the header is of this production's instance and
+    /// the production is quiet.
     #[inline(always)]
-    pub(super) fn suits(self, head: u64, kinds: &[u8]) -> Option<u64> {
-        let differs = kind_and_stamp(head ^ self.0);
-        kinds.iter().any(|&kind| differs == kind_and_stamp(header(kind, 0, 0))).then_some(self.0)
+    pub(super) fn differs(self, head: u64) -> u64 {
+        kind_and_stamp(head ^ self.0)
+    }
+
+    /// All of it: the stamp in its place, and nothing else if it is quiet.
+    #[inline(always)]
+    pub(super) fn word(self) -> u64 {
+        self.0
     }
 
     /// Makes the running production noisy.
     pub fn make_noise() {
+        end_unevenly();
         heap::set_production(heap::production() | NOISE | MARKED);
     }
 }

@@ -35,6 +35,7 @@ mod items;
 mod list;
 mod pages;
 mod perturb;
+mod shapes;
 mod string;
 mod thunk;
 mod waits;

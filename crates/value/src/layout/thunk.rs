@@ -8,11 +8,11 @@ use super::beside;
 use super::claim::Head;
 use super::perturb;
 use super::waits::Waits;
-use super::header::{ITEMS, STAMP, stamp_number};
+use super::header::{ITEMS, STAMP, kind_and_stamp, stamp_number};
 use super::{Activation, Application, Claim, Item, Label, Production, Slot, Stamp, Value, heap, kind, word::tag};
 use super::{header, header_address, header_count, header_kind, header_low, header_of, header_payload, header_stamp, with_kind};
 use crate::{Body, Error};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Condvar, Mutex};
 
 /// A suspended or formerly suspended value.
@@ -52,6 +52,13 @@ pub enum Work {
 }
 
 static SHARED: AtomicBool = AtomicBool::new(false);
+/// Whether whoever ends a production has to look what is to be kept besides the value, and who waits: some production was noisy or
+/// observed something, or there are several threads. Until then none has to.
+static UNEVEN: AtomicBool = AtomicBool::new(false);
+/// In what suspended code of the running instance differs from a quiet production ([`Production::differs`]). With several threads no
+/// thunk differs so.
+// PERF: compared with what is in memory, a thunk is found to be ours, code and unshared at once.
+static CODE_HERE: AtomicU64 = AtomicU64::new(kind_and_stamp(header(kind::SUSPENDED, 0, 0)));
 static WAITS: Waits<&'static Head> = Waits::new(Mutex::new(Vec::new()), Condvar::new());
 static NEXT_THREAD: AtomicU32 = AtomicU32::new(1);
 
@@ -65,8 +72,25 @@ thread_local! {
 pub fn single_threaded(single: bool) -> bool {
     if !single {
         SHARED.store(true, Ordering::SeqCst);
+        CODE_HERE.store(u64::MAX, Ordering::SeqCst);
+        end_unevenly();
     }
     !SHARED.load(Ordering::Relaxed)
+}
+
+/// Has productions end with a closer look from now on.
+#[inline]
+pub(super) fn end_unevenly() {
+    // Productions are a thread's own: who marks one knows of it, and a second thread begins after this.
+    if ends_evenly() {
+        UNEVEN.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Whether productions end without a closer look.
+#[inline]
+pub(super) fn ends_evenly() -> bool {
+    !UNEVEN.load(Ordering::Relaxed)
 }
 
 /// What stands in the number of a header whose payload is no address: an application (with its count) or a transport
@@ -295,51 +319,64 @@ impl Thunk {
         Some(Claim { thunk: self, head })
     }
 
-    /// As [`Thunk::claim`], for code and where there is one thread of this number, no instance and no label to keep.
-    #[inline]
-    pub fn claim_code_alone(&'static self, thread: u32) -> Option<Claim> {
-        self.claim_alone(thread, |kind| kind == kind::SUSPENDED)
-    }
-
-    /// The same for applications.
-    #[inline]
-    pub fn claim_application_alone(&'static self, thread: u32) -> Option<Claim> {
-        self.claim_alone(thread, |kind| matches!(kind, kind::APPLY | kind::ITEM))
-    }
-
-    #[inline(always)]
-    fn claim_alone(&'static self, thread: u32, fits: impl Fn(u8) -> bool) -> Option<Claim> {
-        let head = self.head.load();
-        if !fits(header_kind(head)) || SHARED.load(Ordering::Relaxed) {
-            return None;
-        }
-        debug_assert_eq!(header_stamp(head), 0);
-        self.head.claim_alone(thread, 0);
-        Some(Claim { thunk: self, head })
-    }
-
     /// As [`Thunk::claim`], for code of the running production's own instance, where there is one thread of this number and
     /// the production has been quiet: then it need not be changed for another.
-    #[inline]
+    #[inline(always)]
     pub fn claim_code_here(&'static self, thread: u32) -> Option<Claim> {
-        self.claim_here(thread, &[kind::SUSPENDED])
+        let head = self.head.load();
+        let production = Production::current();
+        if production.differs(head) != CODE_HERE.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.head.claim_alone(thread, production.word());
+        Some(Claim { thunk: self, head })
     }
 
     /// The same for applications.
-    #[inline]
-    pub fn claim_application_here(&'static self, thread: u32) -> Option<Claim> {
-        self.claim_here(thread, &[kind::APPLY, kind::ITEM])
-    }
-
     #[inline(always)]
-    fn claim_here(&'static self, thread: u32, kinds: &[u8]) -> Option<Claim> {
+    pub fn claim_application_here(&'static self, thread: u32) -> Option<Claim> {
         let head = self.head.load();
-        let stamp = Production::current().suits(head, kinds)?;
-        if SHARED.load(Ordering::Relaxed) {
+        let production = Production::current();
+        let differs = production.differs(head);
+        let fits = [kind::APPLY, kind::ITEM].iter().any(|&kind| differs == kind_and_stamp(header(kind, 0, 0)));
+        if !fits || SHARED.load(Ordering::Relaxed) {
             return None;
         }
-        self.head.claim_alone(thread, stamp);
+        self.head.claim_alone(thread, production.word());
         Some(Claim { thunk: self, head })
+    }
+
+    /// As [`Thunk::claim`], for code of any instance, where there is one thread of this number.
+    #[inline(always)]
+    pub fn claim_code(&'static self, thread: u32) -> Option<Claim> {
+        let head = self.head.load();
+        if header_kind(head) != kind::SUSPENDED || SHARED.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.head.claim_alone(thread, header_stamp(head));
+        Some(Claim { thunk: self, head })
+    }
+
+    /// The code of a thunk that has not begun, where there is one thread.
+    #[inline]
+    pub fn code_alone(&'static self) -> Option<&'static Body> {
+        let head = self.head.load();
+        (header_kind(head) == kind::SUSPENDED && !SHARED.load(Ordering::Relaxed)).then(|| body_at(header_address(head)))
+    }
+
+    /// Gives a thunk that has [code alone](Thunk::code_alone) the value that the code is, without running it.
+    #[inline]
+    pub fn publish_constant(&'static self, value: Value) {
+        let head = self.head.load();
+        debug_assert!(value.is_whnf() && header_kind(head) == kind::SUSPENDED && single_threaded(true));
+        self.slot(0).set(value);
+        self.head.publish_alone(with_kind(head, kind::FORCED));
+    }
+
+    /// Whether it is code that has not begun.
+    #[inline]
+    pub fn is_code(&'static self) -> bool {
+        header_kind(self.head.load()) == kind::SUSPENDED
     }
 
     #[cold]
