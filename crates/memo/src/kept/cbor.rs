@@ -27,6 +27,11 @@ impl Writer {
         Writer::default()
     }
 
+    /// Nothing yet, with room for this many bytes.
+    pub fn with_capacity(capacity: usize) -> Writer {
+        Writer { bytes: Vec::with_capacity(capacity) }
+    }
+
     /// What was written.
     pub fn finish(self) -> Vec<u8> {
         self.bytes

@@ -89,6 +89,8 @@ struct Ground {
 }
 
 static GROUND: OnceLock<Ground> = OnceLock::new();
+/// From this label on none is within the ground. Whoever does not know yet takes a label that says too much.
+static FRESH: AtomicU32 = AtomicU32::new(0);
 
 impl Ground {
     /// Whether a label from before is within it. What came later holds more, or it would be no label.
@@ -118,7 +120,11 @@ const NO: u8 = 2;
 // forced the plain way.
 pub fn ground(label: Label) {
     if label != 0 && !gathers() {
-        GROUND.get_or_init(|| Ground { whole: SetId::of_label(label), within: (0..=sets().len()).map(|_| AtomicU8::new(0)).collect() });
+        let ground = GROUND.get_or_init(|| {
+            let within: Vec<AtomicU8> = (0..=sets().len()).map(|_| AtomicU8::new(0)).collect();
+            Ground { whole: SetId::of_label(label), within }
+        });
+        FRESH.store(ground.within.len() as Label, Ordering::Relaxed);
     }
 }
 
@@ -157,6 +163,11 @@ pub fn take_value(label: Label) -> bool {
     }
     let own = Production::current().label();
     if label != 0 && label != own {
+        // PERF: half of the labels that change a production are its first.
+        if own == 0 && label >= FRESH.load(Ordering::Relaxed) {
+            Production::set_label(label);
+            return false;
+        }
         let key = (u64::from(own) << 32 | u64::from(label)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let joined = JOINED.with(|joined| *joined.get_or_init(|| table(JOINS)));
         let known = &joined[(key >> 40) as usize & (JOINS - 1)];

@@ -249,11 +249,14 @@ impl Trees {
         let branches = self.node(level, node).into_iter().zip(self.node(level, other));
         for (at, (branch, other)) in (from * WIDTH as u32..).zip(branches) {
             match level.checked_sub(1) {
-                _ if branch == 0 => {}
+                _ if branch == 0 || branch == other => {}
                 Some(below) => self.collect(below, branch, other, at, ids),
                 None => {
-                    let bits = branch & !other;
-                    ids.extend((0..u32::BITS).filter(|i| bits >> i & 1 != 0).map(|i| ObservationId(at * u32::BITS + i)));
+                    let mut bits = branch & !other;
+                    while bits != 0 {
+                        ids.push(ObservationId(at * u32::BITS + bits.trailing_zeros()));
+                        bits &= bits - 1;
+                    }
                 }
             }
         }
