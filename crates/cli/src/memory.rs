@@ -12,6 +12,7 @@
 
 mod glance;
 mod history;
+mod likely;
 mod look;
 mod parts;
 mod recorder;
@@ -26,7 +27,7 @@ use crate::shared::Shared;
 use firn_cache::{Answer, Batch, Disk, Later, Vouched, Writer};
 use firn_eval::Machine;
 use firn_host::{
-    AbsPath, FileType, Group, Host, Question, RecordedStore, Recording, Seen, Sink, Store,
+    AbsPath, FileType, Group, Host, Preparation, Question, RecordedStore, Recording, Seen, Sink, Store,
 };
 use firn_memo::kept::{
     Asked, Counts, ENTRY, Encoded, Entry, HERE, Judged, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stored,
@@ -76,6 +77,10 @@ pub struct Memory {
     least: Duration,
     counts: Mutex<Outcome>,
     shared: Option<Mutex<Shared>>,
+    /// Files are prepared for evaluations, to be parsed so.
+    preparation: Option<Arc<Preparation>>,
+    prepared_for: AtomicU32,
+    syntax: firn_syntax::Features,
 }
 
 /// Which observations name something outside all trees.
@@ -114,10 +119,13 @@ pub struct Pending {
     expected: Option<(Vec<u8>, Vec<u8>)>,
     /// What of earlier evaluations is of use.
     plan: parts::Plan,
+    /// Files are prepared for it alone.
+    preparation: Option<Arc<Preparation>>,
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
+        self.preparation.iter().for_each(|preparation| preparation.stop());
         self.observed.store(labels::so_far(), Ordering::Relaxed);
         labels::end(self.outer);
     }
@@ -190,7 +198,12 @@ impl Memory {
         let disk = disk(resolved, log)?;
         let recorder = Arc::new(Recorder::default());
         let sink: Arc<dyn Sink> = recorder.clone();
-        let recording = Recording::new(host.clone(), Listener(recorder.clone()), store_path.clone());
+        let mut recording = Recording::new(host.clone(), Listener(recorder.clone()), store_path.clone());
+        // Not where somebody wants to know all that is read.
+        let preparation = (!host.notes_places()).then(|| Arc::new(Preparation::new(bare.clone())));
+        if let Some(preparation) = &preparation {
+            recording = recording.preparing(preparation.clone());
+        }
         let recorded = RecordedStore::new(store.clone(), store_dir.clone(), sink.clone());
         let (objects, dir) = (store.clone(), store_dir.clone());
         let lacks = move |path: &AbsPath| dir.split(path.as_bytes()).is_ok_and(|(object, _)| !objects.is_valid(&object).unwrap_or(false));
@@ -221,6 +234,9 @@ impl Memory {
             least: Duration::from_millis(resolved.memo.least.unwrap_or(LEAST)),
             counts: Mutex::default(),
             shared: Shared::open(resolved, log).map(Mutex::new),
+            preparation,
+            prepared_for: AtomicU32::new(0),
+            syntax: resolved.eval.syntax,
         };
         if once {
             labels::gather();
@@ -318,7 +334,14 @@ impl Memory {
             counts.misses += 1;
             drop(counts);
         }
-        let plan = if expected.is_none() && !self.is_several() { self.plan(&key, &asked.entry, before, &roles, writes) } else { parts::Plan::Plain };
+        let plan = match before.filter(|_| expected.is_none()) {
+            Some(before) if !self.is_several() => self.plan(&key, &asked.entry, before, &roles, writes),
+            Some(before) => {
+                self.prepare_for_one(before.observations, &roles);
+                parts::Plan::Plain
+            }
+            None => parts::Plan::Plain,
+        };
         Recalled::Unknown(Some(self.pending(key, expected, plan)))
     }
 
@@ -327,7 +350,8 @@ impl Memory {
         if !self.is_several() {
             self.log.listen();
         }
-        Pending { key, began: Instant::now(), outer: labels::begin_outside(), observed: self.last.clone(), expected, plan }
+        let preparation = self.preparation.clone().filter(|_| !self.is_several());
+        Pending { key, began: Instant::now(), outer: labels::begin_outside(), observed: self.last.clone(), expected, plan, preparation }
     }
 
     /// What this thread observed until now belongs to every question. For a flake, which trees were found while it was locked

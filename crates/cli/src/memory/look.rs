@@ -4,27 +4,34 @@ use super::{Memory, lock};
 use super::witness::Witnessed;
 use crate::shared::Shared;
 use firn_cache::{Batch, Found, Reading};
-use firn_host::{Host, Passing, Question};
+use firn_host::{Digest, Host, Passing, Question};
 use firn_memo::kept::{Key, Roles, Stored, Verifier, plain};
 use firn_value::Value;
 use std::time::Duration;
 
-/// What the last answer to a question took, and what of it changed.
-pub(super) type Before = (Duration, Option<Question>);
+/// The last answer to a question.
+pub(super) struct Before {
+    /// What it took.
+    pub(super) cost: Duration,
+    /// What it rests on.
+    pub(super) observations: Digest,
+    /// What of that changed.
+    pub(super) changed: Option<Question>,
+}
 
 impl Memory {
-    /// The answer, if there is one that holds; otherwise what the last one took and what of it changed.
+    /// The answer, if there is one that holds; otherwise what is known of the last one.
     pub(super) fn look(&self, key: &Key, roles: &Roles, writes: bool) -> (Option<(Found, Value)>, Option<Before>) {
         let Some(reading) = self.disk.read() else { return (None, None) };
         let candidates = reading.records(&key.digest);
         if candidates.is_empty() && self.shared.is_none() {
             return (None, None);
         }
-        let cost = candidates.first().map(|found| Duration::from_micros(found.record.cost));
+        let newest = candidates.first().map(|found| (Duration::from_micros(found.record.cost), found.record.observations));
         let (found, changed) = self.holding(key, candidates, &reading, roles, writes);
         // What follows is this thread's alone.
         let known = found.and_then(|found| plain::decode(&found.result, roles).ok().map(|value| (found, value)));
-        (known, cost.map(|cost| (cost, changed)))
+        (known, newest.map(|(cost, observations)| Before { cost, observations, changed }))
     }
 
     /// The first of the answers that holds, from here or from a remote.

@@ -50,12 +50,15 @@ const TIMES: u32 = 10;
 const LEAST_SAVED: u32 = 30;
 
 impl Memory {
-    /// How to evaluate a question, of which the newest answer took so long and does not hold because of what changed.
-    pub(super) fn plan(&self, key: &Key, entry: &Entry, before: Option<super::look::Before>, roles: &Roles, writes: bool) -> Plan {
-        let Some((cost, changed)) = before.filter(|_| self.learns) else { return Plan::Plain };
-        let Some(reading) = self.disk.read() else { return Plan::Plain };
+    /// How to evaluate a question, of which the newest answer does not hold any more.
+    pub(super) fn plan(&self, key: &Key, entry: &Entry, before: super::look::Before, roles: &Roles, writes: bool) -> Plan {
+        let super::look::Before { cost, observations, changed } = before;
+        let Some(reading) = self.disk.read().filter(|_| self.learns) else { return Plan::Plain };
         let mut texts: Vec<AbsPath> = Vec::new();
-        for found in reading.records(&key.of_parts().digest).into_iter().take(2) {
+        let known = reading.records(&key.of_parts().digest);
+        // An answer that parts were taken for rests on what these rest on, besides what was read for it.
+        self.prepare_files(observations, known.first().map(|found| found.record.observations), roles);
+        for found in known.into_iter().take(2) {
             // Marked.
             let Ok(parts) = Parts::decode(&found.result, roles) else { break };
             texts.extend(parts.texts.iter().map(|text| text.path.clone()));
