@@ -12,6 +12,7 @@
 
 mod glance;
 mod history;
+mod likely;
 mod look;
 mod parts;
 mod recorder;
@@ -27,7 +28,7 @@ use crate::shared::Shared;
 use firn_cache::{Answer, Batch, Disk, Later, Vouched, Writer};
 use firn_eval::Machine;
 use firn_host::{
-    AbsPath, FileType, Group, Host, Question, RecordedStore, Recording, Seen, Sink, Store,
+    AbsPath, FileType, Group, Host, Preparation, Question, RecordedStore, Recording, Seen, Sink, Store,
 };
 use firn_memo::kept::{
     Asked, Counts, ENTRY, Encoded, Entry, HERE, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stem, Stored,
@@ -80,6 +81,10 @@ pub struct Memory {
     least: Duration,
     counts: Mutex<Outcome>,
     shared: Option<Mutex<Shared>>,
+    /// Files are prepared for evaluations, to be parsed so.
+    preparation: Option<Arc<Preparation>>,
+    prepared_for: AtomicU32,
+    syntax: firn_syntax::Features,
 }
 
 /// Which observations name something outside all trees.
@@ -118,10 +123,13 @@ pub struct Pending {
     expected: Option<(Vec<u8>, Vec<u8>)>,
     /// What of earlier evaluations is of use.
     plan: parts::Plan,
+    /// Files are prepared for it alone.
+    preparation: Option<Arc<Preparation>>,
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
+        self.preparation.iter().for_each(|preparation| preparation.stop());
         self.observed.store(labels::so_far(), Ordering::Relaxed);
         labels::end(self.outer);
     }
@@ -194,7 +202,12 @@ impl Memory {
         let disk = disk(resolved, log)?;
         let recorder = Arc::new(Recorder::default());
         let sink: Arc<dyn Sink> = recorder.clone();
-        let recording = Recording::new(host.clone(), Listener(recorder.clone()), store_path.clone());
+        let mut recording = Recording::new(host.clone(), Listener(recorder.clone()), store_path.clone());
+        // Not where somebody wants to know all that is read.
+        let preparation = (!host.notes_places()).then(|| Arc::new(Preparation::new(bare.clone())));
+        if let Some(preparation) = &preparation {
+            recording = recording.preparing(preparation.clone());
+        }
         let recorded = RecordedStore::new(store.clone(), store_dir.clone(), sink.clone());
         let (objects, dir) = (store.clone(), store_dir.clone());
         let lacks = move |path: &AbsPath| dir.split(path.as_bytes()).is_ok_and(|(object, _)| !objects.is_valid(&object).unwrap_or(false));
@@ -226,6 +239,9 @@ impl Memory {
             least: Duration::from_millis(resolved.memo.least.unwrap_or(LEAST)),
             counts: Mutex::default(),
             shared: Shared::open(resolved, log).map(Mutex::new),
+            preparation,
+            prepared_for: AtomicU32::new(0),
+            syntax: resolved.eval.syntax,
         };
         if once {
             labels::gather();
@@ -320,7 +336,14 @@ impl Memory {
             }
             expected = Some((found.result, found.record.log));
         }
-        let plan = if expected.is_none() && !self.is_several() { self.plan(&key, entry, before, &roles, writes) } else { parts::Plan::Plain };
+        let plan = match before {
+            _ if expected.is_some() => parts::Plan::Plain,
+            before if !self.is_several() => self.plan(&key, entry, before, &roles, writes),
+            before => {
+                before.iter().for_each(|before| self.prepare_for_one(before.observations, &roles));
+                parts::Plan::Plain
+            }
+        };
         Recalled::Unknown(Some(self.pending(key, expected, plan)))
     }
 
@@ -330,7 +353,8 @@ impl Memory {
             self.log.listen();
         }
         labels::sets().write_for(&lock(&self.roles));
-        Pending { key, began: Instant::now(), outer: labels::begin_outside(), observed: self.last.clone(), expected, plan }
+        let preparation = self.preparation.clone().filter(|_| !self.is_several());
+        Pending { key, began: Instant::now(), outer: labels::begin_outside(), observed: self.last.clone(), expected, plan, preparation }
     }
 
     /// What this thread observed until now belongs to every question. For a flake, which trees were found while it was locked

@@ -79,6 +79,7 @@ fn run(words: Vec<Vec<u8>>) -> u8 {
     let number = |name: &[u8]| host.env(name).and_then(|text| std::str::from_utf8(&text).ok()?.parse::<u64>().ok());
     if let Some(seed) = number(b"FIRN_PERTURB") {
         firn_value::perturb_schedule(seed);
+        firn_host::perturb_preparation(seed);
     }
     // For tests: calls of small programs are as expensive as those of large ones.
     if let Some(steps) = number(b"FIRN_MEMO_STEPS") {

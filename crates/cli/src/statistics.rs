@@ -78,6 +78,7 @@ fn render(machine: &Machine, cpu: f64, calls: Option<&CallTree>, memory: Option<
     ]);
     let firn = vec![
         ("derivations", number("derivations")),
+        ("filesPrepared", number("files_prepared")),
         ("filesShared", number("files_shared")),
         ("parsed", number("parsed")),
         ("time", phases),

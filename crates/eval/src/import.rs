@@ -4,11 +4,12 @@ use crate::frame::{Frame, heap_slots};
 use crate::machine::Imported;
 use crate::times::{Doing, doing};
 use crate::{Machine, Stats};
-use firn_host::{AbsPath, Bindings as Guarded, FileContent, Follow};
+use firn_host::{AbsPath, Bindings as Guarded, Code, FileContent, Follow};
 use firn_ir::Program;
 use firn_memo::kept::{guards, labels};
 use firn_source::diagnostics::{Diagnostic, Level};
-use firn_source::{Origin, Pos, Reread, SourceFile, Symbol};
+use firn_source::{Measured, Origin, Pos, Reread, SourceFile, Symbol};
+use firn_syntax::Unplaced;
 use firn_value::{Attrs, Constants, Error, ErrorKind, Function, Guard, Production, Result, Stamp, Value};
 use std::sync::Arc;
 
@@ -120,7 +121,8 @@ impl Machine {
     /// The same; it lies at `real`, if that is known.
     fn load_at(&self, path: &AbsPath, real: Option<AbsPath>, scope: &[Symbol]) -> Result<&'static Program<Value>> {
         let real = real.map_or_else(|| self.real(path), Ok)?;
-        let (content, bindings) = doing(|| Doing::Input, || self.host().read_bindings(&real)).map_err(|e| self.host_error(e))?;
+        let read = doing(|| Doing::Input, || self.host().read_bindings(&real)).map_err(|e| self.host_error(e))?;
+        let Code { content, bindings, tree, measured } = read;
         let kept = self.kept_code().filter(|_| scope.is_empty()).map(|kept| (kept, content.digest()));
         if let Some(program) = kept.and_then(|(kept, digest)| kept.find(path, digest)) {
             return Ok(program);
@@ -129,8 +131,8 @@ impl Machine {
         let (program, is_quiet) = match copied {
             Some(program) => (program, true),
             None => {
-                let (file, base) = self.register(path, real, content);
-                self.compile_once(file, &base, scope, bindings)?
+                let (file, base) = self.register(path, real, content, measured);
+                self.compile_once(file, (&base, scope), bindings, tree)?
             }
         };
         if let Some((kept, digest)) = kept.filter(|_| is_quiet) {
@@ -144,7 +146,7 @@ impl Machine {
     /// NIX: links are followed for the bytes only; relative paths and positions go by the path as imported.
     pub fn source(&self, path: &AbsPath) -> Result<(&'static SourceFile, AbsPath)> {
         let (real, content) = self.read_source(path)?;
-        Ok(self.register(path, real, content))
+        Ok(self.register(path, real, content, None))
     }
 
     /// The bytes that a path means, and where they lie.
@@ -158,9 +160,9 @@ impl Machine {
         self.host().resolve_symlinks(path, Follow::Full).map_err(|e| self.host_error(e))
     }
 
-    fn register(&self, path: &AbsPath, real: AbsPath, content: FileContent) -> (&'static SourceFile, AbsPath) {
+    fn register(&self, path: &AbsPath, real: AbsPath, content: FileContent, measured: Option<Measured>) -> (&'static SourceFile, AbsPath) {
         let (origin, reread, base) = self.origin(path, real);
-        (SourceFile::register_file(origin, content.shared(), reread), base)
+        (SourceFile::register_measured(origin, content.shared(), reread, measured), base)
     }
 
     /// Where a text comes from, how it is read again, and where its relative paths start.
@@ -172,21 +174,21 @@ impl Machine {
 
     /// Parses and lowers a registered text; relative paths in it are relative to `base`.
     pub fn compile(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        self.compile_once(file, base, scope, None).map(|(program, _)| program)
+        self.compile_once(file, (base, scope), None, None).map(|(program, _)| program)
     }
 
     /// The code, and whether nothing was said about the text.
     fn compile_once(
         &self,
         file: &'static SourceFile,
-        base: &AbsPath,
-        scope: &[Symbol],
+        (base, scope): (&AbsPath, &[Symbol]),
         bindings: Option<Guarded>,
+        tree: Option<Unplaced>,
     ) -> Result<(&'static Program<Value>, bool)> {
         Stats::bump(&self.stats.parsed);
         let see_all = || bindings.into_iter().for_each(|bindings| guards::see_all(Guard(bindings.guard)));
         // What fails may fail because of any of them.
-        let mut ast = self.parse(file, base).inspect_err(|_| see_all())?;
+        let mut ast = self.parse_unless(tree, file, base).inspect_err(|_| see_all())?;
         let is_quiet = ast.warnings().is_empty();
         self.watch(file, &mut ast, bindings.is_none() && scope.is_empty());
         // A warning is told whoever looks at what.
@@ -222,11 +224,23 @@ impl Machine {
 
     /// Parses a registered text.
     pub fn parse(&self, file: &'static SourceFile, base: &AbsPath) -> Result<firn_syntax::Ast> {
+        self.parse_unless(None, file, base)
+    }
+
+    /// As [`Machine::parse`], of a text that may have been parsed before: then nothing is to be said of it.
+    fn parse_unless(&self, tree: Option<Unplaced>, file: &'static SourceFile, base: &AbsPath) -> Result<firn_syntax::Ast> {
         let syntax = self.settings().syntax;
         let text = file.text();
         let text = text.as_ref().map_or(&[][..], |text| &text[..]);
-        let parse = if self.is_watched(file) { firn_syntax::parse_noting_leaves } else { firn_syntax::parse };
-        let parse = || self.at_home(text, |home| parse(file, base.as_bytes(), home, syntax));
+        let is_watched = self.is_watched(file);
+        let parse = if is_watched { firn_syntax::parse_noting_leaves } else { firn_syntax::parse };
+        let parse = || match tree.filter(|_| !is_watched) {
+            Some(tree) => {
+                Stats::bump(&self.stats.files_prepared);
+                Ok(tree.place(file, base.as_bytes()))
+            }
+            None => self.at_home(text, |home| parse(file, base.as_bytes(), home, syntax)),
+        };
         let ast = Stats::time(&self.stats.parse_time, Doing::Parse, parse);
         let ast = ast.map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))?;
         self.note_places(|each| ast.each_path(each), base, text);

@@ -46,6 +46,8 @@ stats! {
     parsed,
     /// Files whose code was copied from one with the same bytes.
     files_shared,
+    /// Texts that another thread had parsed.
+    files_prepared,
     /// Nanoseconds spent parsing.
     parse_time,
     /// Nanoseconds spent lowering.

@@ -26,6 +26,24 @@ pub struct Bindings {
     pub guard: u32,
 }
 
+/// A file that was read as code.
+pub struct Code {
+    /// Its bytes.
+    pub content: FileContent,
+    /// Its large set, if it has one.
+    pub bindings: Option<Bindings>,
+    /// The tree of these bytes, if somebody made it before ([`Preparation`](crate::Preparation)).
+    pub tree: Option<firn_syntax::Unplaced>,
+    /// What else is known of them.
+    pub measured: Option<firn_source::Measured>,
+}
+
+impl From<FileContent> for Code {
+    fn from(content: FileContent) -> Code {
+        Code { content, bindings: None, tree: None, measured: None }
+    }
+}
+
 /// The door outward. One host serves one run; within a run the same question has the same answer.
 ///
 /// ```
@@ -60,8 +78,8 @@ pub trait Host: Send + Sync {
 
     /// As [`Host::read_code`], for callers that make the large set of a file guarded, if it has one ([`firn_syntax::outline`]): what that
     /// binds does not count as seen, and a number says how to say that it is.
-    fn read_bindings(&self, path: &AbsPath) -> Result<(FileContent, Option<Bindings>), HostError> {
-        self.read_code(path).map(|content| (content, None))
+    fn read_bindings(&self, path: &AbsPath) -> Result<Code, HostError> {
+        self.read_code(path).map(Code::from)
     }
 
     /// The program has seen where in this file something stands, which what stands before it decides.
@@ -184,7 +202,7 @@ macro_rules! hand_on {
         }
     };
     (@ read_bindings $self:ident $behind:expr) => {
-        fn read_bindings(&$self, path: &$crate::AbsPath) -> Result<($crate::FileContent, Option<$crate::Bindings>), $crate::HostError> {
+        fn read_bindings(&$self, path: &$crate::AbsPath) -> Result<$crate::Code, $crate::HostError> {
             $behind.read_bindings(path)
         }
     };

@@ -52,11 +52,13 @@ impl Promised {
 
     /// That of a file's code. The tokens are made at once: whoever parses the text next has them.
     pub(crate) fn code(content: &FileContent) -> Promised {
-        let of = match firn_syntax::gaps_of_next(&content.shared()) {
-            Some(gaps) => Of::Code(content.clone(), gaps),
-            None => Of::NoCode(content.clone()),
-        };
-        Promised::new(of, content.bytes().len())
+        Promised::sound_code(content).unwrap_or_else(|| Promised::new(Of::NoCode(content.clone()), content.bytes().len()))
+    }
+
+    /// As [`Promised::code`]; none if the text has no code.
+    pub(crate) fn sound_code(content: &FileContent) -> Option<Promised> {
+        let gaps = firn_syntax::gaps_of_next(&content.shared())?;
+        Some(Promised::new(Of::Code(content.clone(), gaps), content.bytes().len()))
     }
 
     /// That of a listing.

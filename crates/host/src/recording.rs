@@ -13,12 +13,14 @@ use crate::observation::{
     PathKind, digest_entry, digest_exists, digest_file, digest_found, digest_home, digest_link, digest_listing, digest_option, digest_path,
     digest_rest, digest_stat, digest_time, digest_type,
 };
+use crate::prepared::{Preparation, Prepared};
 use crate::promised::{Answer, Promised, Seen};
 use crate::search::{EntrySource, Found, PseudoUrl, SearchPath};
 use crate::{
-    AbsPath, Bindings, Digest, Durability, Entry, FileContent, FileType, Follow, Host, HostError, Listing, Observation, Question,
+    AbsPath, Bindings, Code, Digest, Durability, Entry, FileContent, FileType, Follow, Host, HostError, Listing, Observation, Question,
     Stat,
 };
+use firn_syntax::Outline;
 
 /// What a text binds.
 pub struct Bound {
@@ -95,18 +97,27 @@ pub struct Recording<H, S> {
     mounted: RwLock<Below<()>>,
     /// What is seen in such trees is written down as well.
     looks_inside: bool,
+    /// Files that may have been prepared.
+    preparation: Option<Arc<Preparation>>,
 }
 
 impl<H: Host, S: Sink> Recording<H, S> {
     /// What lies inside entries of `store_dir` never changes and is recorded as durable.
     pub fn new(host: H, sink: S, store_dir: AbsPath) -> Recording<H, S> {
-        Recording { host, sink, store_dir, mounted: RwLock::default(), looks_inside: false }
+        Recording { host, sink, store_dir, mounted: RwLock::default(), looks_inside: false, preparation: None }
     }
 
     /// Writes down what is seen inside trees that lie elsewhere, too: for people, who want to know.
     #[must_use]
     pub fn looking_inside(mut self) -> Recording<H, S> {
         self.looks_inside = true;
+        self
+    }
+
+    /// Files that were prepared are not read again. Who prepares them asks the host behind, or one that answers as it does.
+    #[must_use]
+    pub fn preparing(mut self, preparation: Arc<Preparation>) -> Recording<H, S> {
+        self.preparation = Some(preparation);
         self
     }
 
@@ -161,12 +172,27 @@ impl<H: Host, S: Sink> Recording<H, S> {
             self.note_content(path, answer);
             return None;
         };
-        self.is_noted(path).then(|| {
-            let durability = self.durability(path, || true);
-            let seen = |question, promised| Seen { question, answer: Answer::Promised(promised), durability };
-            let code = seen(Question::Code(path.clone()), Promised::code(content));
-            (code, seen(Question::File(path.clone()), Promised::text(content)))
-        })
+        self.is_noted(path).then(|| self.seen_as(path, content, Promised::code(content)))
+    }
+
+    /// The code and the bytes of a file.
+    fn seen_as(&self, path: &AbsPath, content: &FileContent, code: Promised) -> (Seen, Seen) {
+        let durability = self.durability(path, || true);
+        let seen = |question, promised| Seen { question, answer: Answer::Promised(promised), durability };
+        (seen(Question::Code(path.clone()), code), seen(Question::File(path.clone()), Promised::text(content)))
+    }
+
+    /// Tells of a file that was read as code, and of its outline if it has one.
+    fn bound(&self, content: &FileContent, (code, file): (Seen, Seen), outline: impl FnOnce() -> Option<Outline>) -> Option<Bindings> {
+        // What never changes need not be told apart.
+        let cut = if code.durability == Durability::High { None } else { outline() };
+        let (Some(Outline { start, rest, bound }), Some(path)) = (cut, code.question.path()) else {
+            self.sink.observe_code(code, file);
+            return None;
+        };
+        let outline = Observation { question: Question::Outline(path.clone()), digest: digest_rest(&rest), durability: code.durability };
+        let guard = self.sink.observe_bindings(outline, code, file, Bound { text: content.clone(), places: bound });
+        guard.map(|guard| Bindings { start, guard })
     }
 
     /// Notes the bytes of a file, or why they could not be read.
@@ -225,19 +251,18 @@ impl<H: Host, S: Sink> Host for Recording<H, S> {
         answer
     }
 
-    fn read_bindings(&self, path: &AbsPath) -> Result<(FileContent, Option<Bindings>), HostError> {
+    fn read_bindings(&self, path: &AbsPath) -> Result<Code, HostError> {
+        let prepared = self.preparation.as_ref().filter(|_| self.is_noted(path)).and_then(|preparation| preparation.take(path));
+        if let Some(Prepared { content, code, outline, tree, measured }) = prepared {
+            let seen = self.seen_as(path, &content, code);
+            let bindings = self.bound(&content, seen, || outline);
+            return Ok(Code { content, bindings, tree: Some(tree), measured });
+        }
         let answer = self.host.read_once(path);
-        let Some((code, file)) = self.seen_code(path, &answer) else { return answer.map(|content| (content, None)) };
+        let seen = self.seen_code(path, &answer);
         let content = answer?;
-        // What never changes need not be told apart.
-        let cut = if code.durability == Durability::High { None } else { firn_syntax::outline(&content.shared()) };
-        let Some(firn_syntax::Outline { start, rest, bound }) = cut else {
-            self.sink.observe_code(code, file);
-            return Ok((content, None));
-        };
-        let outline = Observation { question: Question::Outline(path.clone()), digest: digest_rest(&rest), durability: code.durability };
-        let guard = self.sink.observe_bindings(outline, code, file, Bound { text: content.clone(), places: bound });
-        Ok((content, guard.map(|guard| Bindings { start, guard })))
+        let bindings = seen.and_then(|seen| self.bound(&content, seen, || firn_syntax::outline(&content.shared())));
+        Ok(Code { bindings, ..content.into() })
     }
 
     fn seen_text(&self, path: &AbsPath) {

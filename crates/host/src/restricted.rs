@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::host::hand_on;
 use crate::search::{EntrySource, PseudoUrl, SearchPath, entry_path};
-use crate::{AbsPath, Bindings, Entry, FileContent, FileType, Host, HostError, Listing, Mode, Stat};
+use crate::{AbsPath, Code, Entry, FileContent, FileType, Host, HostError, Listing, Mode, Stat};
 
 /// A host that shows only what lies below, or leads to, its allowed prefixes.
 pub struct Restricted<H> {
@@ -138,7 +138,7 @@ impl<H: Host> Host for Restricted<H> {
         self.host.read_code(path)
     }
 
-    fn read_bindings(&self, path: &AbsPath) -> Result<(FileContent, Option<Bindings>), HostError> {
+    fn read_bindings(&self, path: &AbsPath) -> Result<Code, HostError> {
         self.check_access(path)?;
         self.host.read_bindings(path)
     }

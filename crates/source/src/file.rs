@@ -49,8 +49,23 @@ enum Content {
     Of(&'static SourceFile),
 }
 
+/// What is known of a text before it is registered: where its lines are, and its BLAKE3.
+pub struct Measured {
+    lines: Lines,
+    digest: [u8; 32],
+}
+
+impl Measured {
+    /// That of a text with this BLAKE3.
+    pub fn new(text: &[u8], digest: [u8; 32]) -> Measured {
+        Measured { lines: Lines::of(text), digest }
+    }
+}
+
 struct Own {
     text: RwLock<Held>,
+    /// The BLAKE3 of the text, if somebody has told it.
+    digest: Option<Box<[u8; 32]>>,
     lines: OnceLock<Lines>,
     /// Whether the text stays only until there are many.
     may_go: AtomicBool,
@@ -96,12 +111,17 @@ impl SourceFile {
     /// # Panics
     /// When the position space (4 GiB of source in one process) is used up.
     pub fn register(origin: Origin, text: Vec<u8>) -> &'static SourceFile {
-        SourceFile::add(origin, text.into(), None)
+        SourceFile::add(origin, text.into(), None, None)
     }
 
     /// As [`SourceFile::register`], for a text that can be [let go](SourceFile::release): `reread` gets it back.
     pub fn register_file(origin: Origin, text: impl Into<SourceText>, reread: Reread) -> &'static SourceFile {
-        SourceFile::add(origin, text.into(), Some(reread))
+        SourceFile::add(origin, text.into(), Some(reread), None)
+    }
+
+    /// As [`SourceFile::register_file`], for a text of which something may be known.
+    pub fn register_measured(origin: Origin, text: SourceText, reread: Reread, measured: Option<Measured>) -> &'static SourceFile {
+        SourceFile::add(origin, text, Some(reread), measured)
     }
 
     /// Registers a file with the very bytes of `twin`.
@@ -109,12 +129,14 @@ impl SourceFile {
         SourceFile::place(origin, Content::Of(twin), twin.len, Some(reread))
     }
 
-    fn add(origin: Origin, text: SourceText, reread: Option<Reread>) -> &'static SourceFile {
+    fn add(origin: Origin, text: SourceText, reread: Option<Reread>, measured: Option<Measured>) -> &'static SourceFile {
         let len = text.len();
         assert!(len < crate::uncertain::FIRST as usize, "more than 4 GiB of source text in one process");
         let text = RwLock::new(Held::Text(text));
+        let (lines, digest) = measured.map(|Measured { lines, digest }| (lines, Box::new(digest))).unzip();
+        let lines = lines.map_or_else(OnceLock::new, OnceLock::from);
         let (may_go, is_sought) = Default::default();
-        SourceFile::place(origin, Content::Own(Own { text, lines: OnceLock::new(), may_go, is_sought }), len as u32, reread)
+        SourceFile::place(origin, Content::Own(Own { text, digest, lines, may_go, is_sought }), len as u32, reread)
     }
 
     fn place(origin: Origin, content: Content, len: u32, reread: Option<Reread>) -> &'static SourceFile {
@@ -125,6 +147,16 @@ impl SourceFile {
         let file: &'static SourceFile = Box::leak(Box::new(SourceFile { origin, base, len, content, reread }));
         files.push(file);
         file
+    }
+
+    /// Stands for a text that nobody has registered yet: a tree is made with it whose positions [move](Pos::moved) once somebody does.
+    pub fn unplaced() -> &'static SourceFile {
+        static UNPLACED: OnceLock<SourceFile> = OnceLock::new();
+        UNPLACED.get_or_init(|| {
+            let (lines, may_go, is_sought) = Default::default();
+            let own = Own { text: RwLock::new(Held::Nothing), digest: None, lines, may_go, is_sought };
+            SourceFile { origin: Origin::Expression, base: 1, len: 0, content: Content::Own(own), reread: None }
+        })
     }
 
     fn own(&self) -> &Own {
@@ -197,7 +229,7 @@ impl SourceFile {
         if let Held::Text(text) = &*held {
             own.lines.get_or_init(|| Lines::of(text));
             *held = match own.is_sought.load(Ordering::Relaxed) {
-                true => Held::Digest(Box::new(*blake3::hash(text).as_bytes())),
+                true => Held::Digest(own.digest.clone().unwrap_or_else(|| Box::new(*blake3::hash(text).as_bytes()))),
                 false => Held::Hash(hash_of(text)),
             };
         }
@@ -355,6 +387,12 @@ mod tests {
         assert_eq!(first.line(2), None);
         assert_eq!(second.line(2), Some(b"two".to_vec()));
         assert_eq!(first.line(2), Some(b"two".to_vec()));
+        let measured = Measured::new(text, *blake3::hash(text).as_bytes());
+        let third = SourceFile::register_measured(Origin::Stdin, SourceText::new(text.to_vec()), Box::new(|| None), Some(measured));
+        third.seek_twins();
+        third.let_go();
+        assert!(third.says(text) && !third.says(b"one\nTWO\nthree"));
+        assert_eq!(third.line_column(5), (2, 2));
         let unsought = SourceFile::register_file(Origin::Stdin, text.to_vec(), Box::new(|| None));
         unsought.let_go();
         assert!(!unsought.says(text));

@@ -190,7 +190,7 @@ impl Symbol {
 
     /// The symbol of a number that [`Symbol::id`] gave.
     #[inline]
-    pub fn of_id(id: u32) -> Symbol {
+    pub const fn of_id(id: u32) -> Symbol {
         Symbol(id)
     }
 

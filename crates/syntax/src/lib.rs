@@ -3,6 +3,7 @@
 //! [`parse`] turns a registered source text into an [`Ast`], [`print`] writes a tree as `nix-instantiate --parse` does.
 //! No name is resolved here and nothing is evaluated.
 
+mod apart;
 pub mod ast;
 mod error;
 mod essence;
@@ -19,6 +20,7 @@ mod print;
 mod reuse;
 mod token;
 
+pub use apart::{Apart, Unplaced};
 pub use ast::{Ast, Expr, ExprId};
 pub use error::ParseError;
 pub use essence::{Gaps, essence, gaps_of_next};

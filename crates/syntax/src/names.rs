@@ -2,7 +2,10 @@
 //!
 //! Names of up to sixteen bytes are told apart by two words and their length alone; of longer ones the words are the
 //! beginning and the end, and the bytes decide.
+//!
+//! Names of a text that is parsed [apart](crate::Apart) have numbers of their own instead, in the order in which the text has them first.
 
+use crate::apart::Met;
 use firn_source::Symbol;
 use std::cell::RefCell;
 
@@ -20,10 +23,13 @@ struct Entry {
 pub(crate) struct Names {
     table: Vec<Entry>,
     used: usize,
+    /// The names of one text, where they are no symbols.
+    apart: Option<Met>,
 }
 
 const LEAST: usize = 1 << 10;
 const FREE: u32 = u32::MAX;
+const VACANT: Entry = Entry { first: 0, last: 0, len: FREE, symbol: Symbol::of_id(0) };
 
 thread_local! {
     static NAMES: RefCell<Names> = RefCell::default();
@@ -46,13 +52,39 @@ impl Names {
     pub(crate) fn take() -> Names {
         let mut names = NAMES.take();
         if names.table.is_empty() {
-            names.table = free(LEAST);
+            // Before the names of any text.
+            Symbol::intern(b"");
+            names.table = vec![VACANT; LEAST];
         }
         names
     }
 
     pub(crate) fn give_back(self) {
         NAMES.set(self);
+    }
+
+    /// Those of one text that is parsed apart; the room of `spare` is used again.
+    pub(crate) fn apart(spare: Names, met: Met) -> Names {
+        let mut table = spare.table;
+        table.clear();
+        table.resize(LEAST, VACANT);
+        Names { table, used: 0, apart: Some(met) }
+    }
+
+    pub(crate) fn are_apart(&self) -> bool {
+        self.apart.is_some()
+    }
+
+    /// What a text that was parsed apart has.
+    pub(crate) fn take_apart(&mut self) -> Met {
+        self.apart.take().unwrap_or_default()
+    }
+
+    fn is_name(&self, symbol: Symbol, name: &[u8]) -> bool {
+        match &self.apart {
+            Some(met) => met.name(symbol) == name,
+            None => symbol.as_bytes() == name,
+        }
     }
 
     // PERF: a hash map over the bytes took five times the instructions, a twentieth of `--parse`.
@@ -66,7 +98,7 @@ impl Names {
             if entry.len == len
                 && entry.first == first
                 && entry.last == last
-                && (len <= 16 || entry.symbol.as_bytes() == name)
+                && (len <= 16 || self.is_name(entry.symbol, name))
             {
                 return entry.symbol;
             }
@@ -80,14 +112,17 @@ impl Names {
     #[cold]
     fn learn(&mut self, name: &[u8]) -> Symbol {
         if self.used * 4 >= self.table.len() * 3 {
-            let grown = free(self.table.len() * 2);
+            let grown = vec![VACANT; self.table.len() * 2];
             for entry in std::mem::replace(&mut self.table, grown) {
                 if entry.len != FREE {
                     self.insert(entry);
                 }
             }
         }
-        let symbol = Symbol::intern_anew(name);
+        let symbol = match &mut self.apart {
+            Some(met) => met.meet(name),
+            None => Symbol::intern_anew(name),
+        };
         let (first, last) = ends(name);
         self.insert(Entry { first, last, len: name.len() as u32, symbol });
         self.used += 1;
@@ -102,10 +137,6 @@ impl Names {
         }
         self.table[place & mask] = entry;
     }
-}
-
-fn free(len: usize) -> Vec<Entry> {
-    vec![Entry { first: 0, last: 0, len: FREE, symbol: Symbol::intern(b"") }; len]
 }
 
 /// Where to look first; of any table length the low bits count.

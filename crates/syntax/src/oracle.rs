@@ -5,8 +5,9 @@
 //! and keeps empty parts of indented strings. Both outputs are read back and printed again, which sorts the names.
 
 use crate::ast::{Ast, AttrName, AttrValue, Expr, ExprId, Range};
-use crate::{Features, Home, parse, print};
-use firn_source::{Origin, SourceFile};
+use crate::apart::tests::shown;
+use crate::{Apart, Features, Home, parse, print};
+use firn_source::{Origin, SourceFile, SourceText};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -78,6 +79,18 @@ fn without_inherit_from(ast: &mut Ast) {
             ast.nodes.push(Expr::Select { base, path, default: None, pos: def.pos });
             ast.attr_defs[i as usize].value = AttrValue::Plain(value);
         }
+    }
+}
+
+#[test]
+fn trees_that_are_placed_later_are_those_that_parsing_makes() {
+    let mut apart = Apart::default();
+    for path in tree(1).unwrap_or_default() {
+        let text = SourceText::new(std::fs::read(&path).expect("the file is readable"));
+        let tree = apart.parse(text.clone(), Features::default());
+        let file = SourceFile::register(Origin::Expression, text.to_vec());
+        let now = parse(file, b"/base", Home::Pure, Features::default()).ok().filter(|ast| ast.warnings().is_empty());
+        assert!(now.map(shown) == tree.map(|tree| shown(tree.place(file, b"/base"))), "{}", path.display());
     }
 }
 

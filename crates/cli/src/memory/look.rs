@@ -4,14 +4,21 @@ use super::{Memory, Pending, lock};
 use super::witness::Witnessed;
 use crate::shared::Shared;
 use firn_cache::{Batch, Found, Reading};
-use firn_host::{Host, Passing, Question};
+use firn_host::{Digest, Host, Passing, Question};
 use firn_memo::kept::{Entry, Judged, Key, Roles, Stem, Stored, Verifier, plain};
 use firn_value::Value;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What the last answer to a question took, and what of it changed.
-pub(super) type Before = (Duration, Option<Question>);
+/// The last answer to a question.
+pub(super) struct Before {
+    /// What it took.
+    pub(super) cost: Duration,
+    /// What it rests on.
+    pub(super) observations: Digest,
+    /// What of that changed.
+    pub(super) changed: Option<Question>,
+}
 
 impl Memory {
     /// Whether answers may be looked for before their turn: where those that are found are given, and nobody else is asked.
@@ -22,9 +29,12 @@ impl Memory {
     /// Looks for the answer to a question about an attribute before its turn. Where there is none its key is for [`Memory::begin_at`].
     pub fn look_ahead(&self, stem: &Stem, attribute: &[u8], writes: bool) -> Result<Value, Key> {
         let (key, roles) = (stem.key(attribute), lock(&self.roles).clone());
-        match self.find(&key, &roles, writes, Instant::now()).0 {
-            Some((_, value)) => Ok(value),
-            None => Err(key),
+        match self.find(&key, &roles, writes, Instant::now()) {
+            (Some((_, value)), _) => Ok(value),
+            (None, before) => {
+                before.iter().for_each(|before| self.prepare_for_one(before.observations, &roles));
+                Err(key)
+            }
         }
     }
 
@@ -62,14 +72,14 @@ impl Memory {
         (found, before)
     }
 
-    /// The answer, if there is one that holds; otherwise what the last one took and what of it changed.
+    /// The answer, if there is one that holds; otherwise what is known of the last one.
     fn look(&self, key: &Key, roles: &Roles, writes: bool) -> (Option<(Found, Value)>, Option<Before>) {
         let Some(reading) = self.disk.read() else { return (None, None) };
         let mut candidates = reading.records_of(key);
         if candidates.is_empty() && self.shared.is_none() {
             return (None, None);
         }
-        let cost = candidates.first().map(|found| Duration::from_micros(found.record.cost));
+        let newest = candidates.first().map(|found| (Duration::from_micros(found.record.cost), found.record.observations));
         let made = self.held.load(Ordering::Relaxed);
         if self.is_several() && made != i64::MAX {
             // PERF: answers that were found together rest on the same state of things: where one holds the others are likely to.
@@ -78,7 +88,7 @@ impl Memory {
         let (found, changed) = self.holding(key, candidates, &reading, roles, writes);
         // What follows is this thread's alone.
         let known = found.and_then(|found| plain::decode(&found.result, roles).ok().map(|value| (found, value)));
-        (known, cost.map(|cost| (cost, changed)))
+        (known, newest.map(|(cost, observations)| Before { cost, observations, changed }))
     }
 
     /// The first of the answers that holds, from here or from a remote.

@@ -59,9 +59,12 @@ impl Memory {
             return Plan::Plain;
         }
         let mut texts: Vec<AbsPath> = Vec::new();
-        if before.is_some() {
+        if let Some(before) = &before {
             let Some(reading) = self.disk.read() else { return Plan::Plain };
-            for found in reading.records_of(&key.of_parts()).into_iter().take(2) {
+            let known = reading.records_of(&key.of_parts());
+            // An answer that parts were taken for rests on what these rest on, besides what was read for it.
+            self.prepare_files(before.observations, known.first().map(|found| found.record.observations), roles);
+            for found in known.into_iter().take(2) {
                 // Marked.
                 if found.result.is_empty() {
                     break;
@@ -82,10 +85,10 @@ impl Memory {
                 }
             }
         }
-        if self.evaluates || before.as_ref().is_some_and(|(cost, _)| !self.is_worth_learning(*cost)) {
+        if self.evaluates || before.as_ref().is_some_and(|before| !self.is_worth_learning(before.cost)) {
             return Plan::Plain;
         }
-        if let Some((_, Some(Question::Code(path)))) = before {
+        if let Some(Question::Code(path)) = before.and_then(|before| before.changed) {
             texts.extend(self.real(&path));
         }
         Plan::Learn(Watch { texts, near: self.near(entry) })

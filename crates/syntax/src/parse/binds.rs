@@ -334,6 +334,9 @@ impl Parser<'_> {
     }
 
     fn duplicate<T>(&mut self, path: &[AttrName], pos: Pos, before: Pos) -> Parsed<T> {
+        if self.names.are_apart() {
+            return self.fail(pos, "");
+        }
         self.lay_out_sets(); // the path may hold expressions to print
         let mut message = b"attribute '".to_vec();
         crate::print::write_path(&self.ast, path, &mut message);

@@ -117,6 +117,9 @@ impl Parser<'_> {
         let among = arg.filter(|arg| formals.iter().any(|f| f.name == *arg));
         let duplicate = duplicate.or(among.map(|arg| (arg, self.pos(first))));
         if let Some((name, pos)) = duplicate {
+            if self.names.are_apart() {
+                return self.fail(pos, "");
+            }
             let mut message = b"duplicate formal function argument '".to_vec();
             crate::print::write_identifier(name.as_bytes(), &mut message);
             message.push(b'\'');

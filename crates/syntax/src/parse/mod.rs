@@ -20,7 +20,7 @@ use crate::names::Names;
 use crate::reuse::LARGE;
 use crate::token::{Form, Kind, Token};
 use binds::Sets;
-use firn_source::{Pos, SourceFile, Symbol};
+use firn_source::{Pos, SourceFile, SourceText, Symbol};
 use std::cell::{Cell, RefCell};
 
 /// How deep expressions may nest in the source. Nix has no limit but the machine's stack.
@@ -133,6 +133,26 @@ fn parse_tokens(
     let Some(source) = file.text() else {
         return Err((Box::new(ParseError::new(file.pos(0), "the text is no longer there")), 0));
     };
+    let (parsed, names) = parse_source(file, source, (base_path, home, features), Names::take(), change);
+    names.give_back();
+    parsed
+}
+
+/// As [`parse`], of a text that nobody has registered. Names get the numbers of `names`, positions are those in the [text that stands for such
+/// texts](SourceFile::unplaced), and there is no home directory.
+pub(crate) fn parse_apart(source: SourceText, features: Features, names: Names) -> (Option<Ast>, Names) {
+    let (parsed, names) = parse_source(SourceFile::unplaced(), source, (b"", Home::Pure, features), names, |_| ());
+    (parsed.ok(), names)
+}
+
+/// Parses a text; gives the names back.
+fn parse_source(
+    file: &'static SourceFile,
+    source: SourceText,
+    (base_path, home, features): (&[u8], Home<'_>, Features),
+    names: Names,
+    change: impl FnOnce(&mut Vec<Token>),
+) -> (Result<Ast, (Box<ParseError>, usize)>, Names) {
     let scratch = SCRATCH.take();
     let Lexed { mut tokens, error } = match crate::essence::ready(&source, features.pipe_operators, scratch.tokens) {
         Ok(tokens) => Lexed { tokens, error: None },
@@ -153,7 +173,7 @@ fn parse_tokens(
         lexical: error,
         home,
         features,
-        names: Names::take(),
+        names,
         depth: 0,
         cursed: None,
         ast,
@@ -168,12 +188,12 @@ fn parse_tokens(
     };
     let result = parser.whole();
     let Parser { names, tokens, sets, ids, parts, path, inherited, formals, ast, at, .. } = parser;
-    names.give_back();
     SCRATCH.set(Scratch { tokens, sets, ids, parts, path, inherited, formals, ast: None }.cleared());
-    match result {
+    let parsed = match result {
         Ok(()) => Ok(ast),
         Err(failure) => Err((failure, at)),
-    }
+    };
+    (parsed, names)
 }
 
 /// Vectors that a thread keeps from one text to the next.
