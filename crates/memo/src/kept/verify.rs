@@ -87,10 +87,8 @@ impl Counts {
 pub struct Judged {
     answers: RefCell<FxHashMap<Question, Option<Digest>>>,
     nodes: RefCell<FxHashMap<Digest, bool>>,
-    /// The places of groups, as they were; none if they are not known here.
-    places: RefCell<FxHashMap<Digest, Option<members::Places>>>,
-    /// Of groups that are not as they were, what is in them now; none if that cannot be told.
-    groups: RefCell<FxHashMap<Digest, Option<Arc<members::Names>>>>,
+    /// What is known of groups, by all who judge beside each other.
+    groups: Arc<members::Groups>,
     counts: Cell<Counts>,
     failed: RefCell<Option<Question>>,
     /// Of files, the digests of bytes and of the code that is in them, as nodes say.
@@ -103,11 +101,15 @@ impl Judged {
         self.counts.get()
     }
 
+    /// For a thread that judges beside this one, through the same host.
+    pub fn beside(&self) -> Judged {
+        Judged { groups: self.groups.clone(), ..Judged::default() }
+    }
+
     /// Nodes have to be judged anew: trees have other roles now.
     pub fn forget_nodes(&self) {
         self.nodes.borrow_mut().clear();
-        self.groups.borrow_mut().clear();
-        self.places.borrow_mut().clear();
+        self.groups.forget();
         self.answers.borrow_mut().retain(|question, _| !matches!(question, Question::Member(..)));
     }
 }

@@ -26,8 +26,8 @@ impl Sets {
             all = trees.union(all, group);
         }
         *told = all;
-        let is_read =
-            |seen: &&Seen| matches!(seen.question, Question::File(_) | Question::Code(_) | Question::Outline(_) | Question::Directory(_));
+        // Not outlines: that the text around is of the language too is not known before it is asked again.
+        let is_read = |seen: &&Seen| matches!(seen.question, Question::File(_) | Question::Code(_) | Question::Directory(_));
         ids.iter().map(|id| &observations[id.0 as usize].seen).filter(is_read).cloned().collect()
     }
 }
