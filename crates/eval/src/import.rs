@@ -160,7 +160,7 @@ impl Machine {
 
     fn register(&self, path: &AbsPath, real: AbsPath, content: FileContent) -> (&'static SourceFile, AbsPath) {
         let (origin, reread, base) = self.origin(path, real);
-        (SourceFile::register_file(origin, content.shared(), reread), base)
+        (SourceFile::register_read(origin, content.shared(), content.shared_digest(), reread), base)
     }
 
     /// Where a text comes from, how it is read again, and where its relative paths start.

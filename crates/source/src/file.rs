@@ -33,6 +33,9 @@ pub type SourceText = Arc<Vec<u8>>;
 /// Reads a text again that was let go; `None` if that is not possible.
 pub type Reread = Box<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
 
+/// The BLAKE3 of a text, once somebody has made it.
+pub type SharedDigest = Arc<OnceLock<[u8; 32]>>;
+
 /// A registered source text.
 pub struct SourceFile {
     origin: Origin,
@@ -56,6 +59,8 @@ struct Own {
     may_go: AtomicBool,
     /// Whether twins are looked for.
     is_sought: AtomicBool,
+    /// Its digest, if somebody else makes it too.
+    digest: Option<SharedDigest>,
 }
 
 /// Bytes of texts that stay though they could be let go; when there are more, all of them go, and the others at once.
@@ -68,7 +73,7 @@ enum Held {
     /// Let go: what it hashed to.
     Hash(u64),
     /// Let go while twins are looked for: its BLAKE3.
-    Digest(Box<[u8; 32]>),
+    Digest(SharedDigest),
     /// Forgotten, or no longer what it was.
     Nothing,
 }
@@ -96,12 +101,17 @@ impl SourceFile {
     /// # Panics
     /// When the position space (4 GiB of source in one process) is used up.
     pub fn register(origin: Origin, text: Vec<u8>) -> &'static SourceFile {
-        SourceFile::add(origin, text.into(), None)
+        SourceFile::add(origin, text.into(), None, None)
     }
 
     /// As [`SourceFile::register`], for a text that can be [let go](SourceFile::release): `reread` gets it back.
     pub fn register_file(origin: Origin, text: impl Into<SourceText>, reread: Reread) -> &'static SourceFile {
-        SourceFile::add(origin, text.into(), Some(reread))
+        SourceFile::add(origin, text.into(), Some(reread), None)
+    }
+
+    /// The same; whoever makes the digest of the text first makes it for all.
+    pub fn register_read(origin: Origin, text: SourceText, digest: SharedDigest, reread: Reread) -> &'static SourceFile {
+        SourceFile::add(origin, text, Some(reread), Some(digest))
     }
 
     /// Registers a file with the very bytes of `twin`.
@@ -109,12 +119,12 @@ impl SourceFile {
         SourceFile::place(origin, Content::Of(twin), twin.len, Some(reread))
     }
 
-    fn add(origin: Origin, text: SourceText, reread: Option<Reread>) -> &'static SourceFile {
+    fn add(origin: Origin, text: SourceText, reread: Option<Reread>, digest: Option<SharedDigest>) -> &'static SourceFile {
         let len = text.len();
         assert!(len < crate::uncertain::FIRST as usize, "more than 4 GiB of source text in one process");
         let text = RwLock::new(Held::Text(text));
         let (may_go, is_sought) = Default::default();
-        SourceFile::place(origin, Content::Own(Own { text, lines: OnceLock::new(), may_go, is_sought }), len as u32, reread)
+        SourceFile::place(origin, Content::Own(Own { text, lines: OnceLock::new(), may_go, is_sought, digest }), len as u32, reread)
     }
 
     fn place(origin: Origin, content: Content, len: u32, reread: Option<Reread>) -> &'static SourceFile {
@@ -151,7 +161,7 @@ impl SourceFile {
             Held::Text(text) => return Some(text.clone()),
             Held::Nothing => return None,
             Held::Hash(hash) => reread().filter(|text| text.len() == self.len as usize && hash_of(text) == *hash),
-            Held::Digest(digest) => reread().filter(|text| **digest == *blake3::hash(text).as_bytes()),
+            Held::Digest(digest) => reread().filter(|text| digest.get() == Some(blake3::hash(text).as_bytes())),
         };
         let text = Arc::new(same?);
         *held = Held::Text(text.clone());
@@ -167,7 +177,7 @@ impl SourceFile {
     pub fn says(&self, text: &[u8]) -> bool {
         match &*self.own().text.read().unwrap_or_else(|e| e.into_inner()) {
             Held::Text(held) => ***held == *text,
-            Held::Digest(digest) => self.len as usize == text.len() && **digest == *blake3::hash(text).as_bytes(),
+            Held::Digest(digest) => self.len as usize == text.len() && digest.get() == Some(blake3::hash(text).as_bytes()),
             Held::Hash(_) | Held::Nothing => false,
         }
     }
@@ -197,7 +207,11 @@ impl SourceFile {
         if let Held::Text(text) = &*held {
             own.lines.get_or_init(|| Lines::of(text));
             *held = match own.is_sought.load(Ordering::Relaxed) {
-                true => Held::Digest(Box::new(*blake3::hash(text).as_bytes())),
+                true => {
+                    let digest = own.digest.clone().unwrap_or_default();
+                    digest.get_or_init(|| *blake3::hash(text).as_bytes());
+                    Held::Digest(digest)
+                }
                 false => Held::Hash(hash_of(text)),
             };
         }
