@@ -298,6 +298,39 @@ fn edits_that_try_to_go_unnoticed_are_noticed() {
     assert_eq!(answers(&cache), before);
 }
 
+/// What an import looks up to find its file counts, although only the file is noted where it is read.
+#[test]
+fn an_import_that_leads_elsewhere_is_noticed() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let cache = scratch.path().join("cache");
+    let imported = "\"${baseNameOf (import ./d)}-${baseNameOf (import ./f.nix)}\"; recurseForDerivations = true; k = import ./e";
+    let project = Project::plain(&scratch.path().join("project"), imported);
+    let at = |name: &str| project.path().join(name);
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, at(name)).expect("made");
+    for directory in ["d", "e"] {
+        std::fs::create_dir(at(directory)).expect("made");
+    }
+    std::fs::write(at("d/default.nix"), "toString ./.").expect("written");
+    std::fs::write(at("f.nix"), "toString ./.").expect("written");
+    let say = |memo: &str| String::from_utf8_lossy(&ask(&cache, memo, &project).stdout).trim().to_owned();
+    let lines = |memo: &str| String::from_utf8_lossy(&ask_jobs(&cache, memo, 1, &project).stdout).into_owned();
+    assert_eq!([say("disk"), say("disk")], ["\"d-project\"", "\"d-project\""]);
+    // The same code, by way of a link to a directory, then to a file.
+    std::fs::rename(at("d"), at("elsewhere")).expect("renamed");
+    link("elsewhere", "d");
+    assert_eq!([say("disk"), say("disk")], ["\"elsewhere-project\"", "\"elsewhere-project\""]);
+    std::fs::rename(at("f.nix"), at("elsewhere/f.nix")).expect("renamed");
+    link("elsewhere/f.nix", "f.nix");
+    assert_eq!([say("disk"), say("disk")], ["\"elsewhere-elsewhere\"", "\"elsewhere-elsewhere\""]);
+    // Nothing to read in a directory, which is remembered of a job; then a file is in its place.
+    assert_eq!(lines("disk"), lines("off"));
+    std::fs::remove_dir(at("e")).expect("removed");
+    std::fs::write(at("e"), "derivation { name = \"k\"; system = \"s\"; builder = \"b\"; }").expect("written");
+    let now = lines("disk");
+    assert!(now.contains("-k.drv"), "{now}");
+    assert_eq!(now, lines("off"));
+}
+
 /// Spec L2.5: who looks at code does not see its comments; who asks where something stands does.
 #[test]
 fn comments_and_blanks_touch_only_those_who_ask_where_things_stand() {

@@ -1,4 +1,4 @@
-//! Following: cells that have the name of a cell of an earlier evaluation, and take its value where that is sure (decision 0021).
+//! Following: cells that have the name of a cell of an earlier evaluation, and take its value where that is sure (decision 0022).
 //!
 //! 1. A cell is followed if it has the same name in an object that is the same as before: one whose production took nothing that changed.
 //! 2. A followed cell that was a scalar is given that scalar when it is forced, if all that its production took is as it was. That is asked

@@ -83,13 +83,14 @@ pub struct FileContent(Arc<ContentInner>);
 
 struct ContentInner {
     bytes: Arc<Vec<u8>>,
-    digest: OnceLock<Digest>,
+    /// Others who have the bytes may make it, too.
+    digest: Arc<OnceLock<[u8; 32]>>,
 }
 
 impl FileContent {
     /// Takes the bytes as read.
     pub fn new(bytes: Vec<u8>) -> FileContent {
-        FileContent(Arc::new(ContentInner { bytes: Arc::new(bytes), digest: OnceLock::new() }))
+        FileContent(Arc::new(ContentInner { bytes: Arc::new(bytes), digest: Arc::default() }))
     }
 
     /// The bytes.
@@ -117,7 +118,12 @@ impl FileContent {
 
     /// The BLAKE3 of the bytes, computed on first use.
     pub fn digest(&self) -> Digest {
-        *self.0.digest.get_or_init(|| Digest::of_content(&self.0.bytes))
+        Digest(*self.0.digest.get_or_init(|| Digest::of_content(&self.0.bytes).0))
+    }
+
+    /// Where the digest is, or will be: for whoever keeps it longer than the bytes.
+    pub fn shared_digest(&self) -> Arc<OnceLock<[u8; 32]>> {
+        self.0.digest.clone()
     }
 }
 

@@ -173,7 +173,8 @@ impl Preparation {
                 let Some(mut prepared) = self.prepare(&path, &mut apart, features) else { continue };
                 bytes += prepared.content.bytes().len();
                 if bytes > MANY {
-                    prepared.measured = Some(Measured::new(prepared.content.bytes(), prepared.content.digest().0));
+                    prepared.content.digest();
+                    prepared.measured = Some(Measured::of(prepared.content.bytes()));
                 }
                 if !self.put(path, prepared) {
                     leap = LEAP;

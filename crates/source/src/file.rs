@@ -33,6 +33,9 @@ pub type SourceText = Arc<Vec<u8>>;
 /// Reads a text again that was let go; `None` if that is not possible.
 pub type Reread = Box<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
 
+/// The BLAKE3 of a text, once somebody has made it.
+pub type SharedDigest = Arc<OnceLock<[u8; 32]>>;
+
 /// A registered source text.
 pub struct SourceFile {
     origin: Origin,
@@ -49,28 +52,25 @@ enum Content {
     Of(&'static SourceFile),
 }
 
-/// What is known of a text before it is registered: where its lines are, and its BLAKE3.
-pub struct Measured {
-    lines: Lines,
-    digest: [u8; 32],
-}
+/// Where the lines of a text are, found before it is registered.
+pub struct Measured(Lines);
 
 impl Measured {
-    /// That of a text with this BLAKE3.
-    pub fn new(text: &[u8], digest: [u8; 32]) -> Measured {
-        Measured { lines: Lines::of(text), digest }
+    /// That of a text.
+    pub fn of(text: &[u8]) -> Measured {
+        Measured(Lines::of(text))
     }
 }
 
 struct Own {
     text: RwLock<Held>,
-    /// The BLAKE3 of the text, if somebody has told it.
-    digest: Option<Box<[u8; 32]>>,
     lines: OnceLock<Lines>,
     /// Whether the text stays only until there are many.
     may_go: AtomicBool,
     /// Whether twins are looked for.
     is_sought: AtomicBool,
+    /// Its digest, if somebody else makes it too.
+    digest: Option<SharedDigest>,
 }
 
 /// Bytes of texts that stay though they could be let go; when there are more, all of them go, and the others at once.
@@ -83,7 +83,7 @@ enum Held {
     /// Let go: what it hashed to.
     Hash(u64),
     /// Let go while twins are looked for: its BLAKE3.
-    Digest(Box<[u8; 32]>),
+    Digest(SharedDigest),
     /// Forgotten, or no longer what it was.
     Nothing,
 }
@@ -119,9 +119,9 @@ impl SourceFile {
         SourceFile::add(origin, text.into(), Some(reread), None)
     }
 
-    /// As [`SourceFile::register_file`], for a text of which something may be known.
-    pub fn register_measured(origin: Origin, text: SourceText, reread: Reread, measured: Option<Measured>) -> &'static SourceFile {
-        SourceFile::add(origin, text, Some(reread), measured)
+    /// The same; whoever makes the digest of the text first makes it for all, and where its lines are may be known.
+    pub fn register_read(origin: Origin, text: SourceText, digest: SharedDigest, measured: Option<Measured>, reread: Reread) -> &'static SourceFile {
+        SourceFile::add(origin, text, Some(reread), Some((digest, measured)))
     }
 
     /// Registers a file with the very bytes of `twin`.
@@ -129,14 +129,14 @@ impl SourceFile {
         SourceFile::place(origin, Content::Of(twin), twin.len, Some(reread))
     }
 
-    fn add(origin: Origin, text: SourceText, reread: Option<Reread>, measured: Option<Measured>) -> &'static SourceFile {
+    fn add(origin: Origin, text: SourceText, reread: Option<Reread>, known: Option<(SharedDigest, Option<Measured>)>) -> &'static SourceFile {
         let len = text.len();
         assert!(len < crate::uncertain::FIRST as usize, "more than 4 GiB of source text in one process");
         let text = RwLock::new(Held::Text(text));
-        let (lines, digest) = measured.map(|Measured { lines, digest }| (lines, Box::new(digest))).unzip();
-        let lines = lines.map_or_else(OnceLock::new, OnceLock::from);
+        let (digest, measured) = known.unzip();
+        let lines = measured.flatten().map_or_else(OnceLock::new, |Measured(lines)| OnceLock::from(lines));
         let (may_go, is_sought) = Default::default();
-        SourceFile::place(origin, Content::Own(Own { text, digest, lines, may_go, is_sought }), len as u32, reread)
+        SourceFile::place(origin, Content::Own(Own { text, lines, may_go, is_sought, digest }), len as u32, reread)
     }
 
     fn place(origin: Origin, content: Content, len: u32, reread: Option<Reread>) -> &'static SourceFile {
@@ -183,7 +183,7 @@ impl SourceFile {
             Held::Text(text) => return Some(text.clone()),
             Held::Nothing => return None,
             Held::Hash(hash) => reread().filter(|text| text.len() == self.len as usize && hash_of(text) == *hash),
-            Held::Digest(digest) => reread().filter(|text| **digest == *blake3::hash(text).as_bytes()),
+            Held::Digest(digest) => reread().filter(|text| digest.get() == Some(blake3::hash(text).as_bytes())),
         };
         let text = Arc::new(same?);
         *held = Held::Text(text.clone());
@@ -199,7 +199,7 @@ impl SourceFile {
     pub fn says(&self, text: &[u8]) -> bool {
         match &*self.own().text.read().unwrap_or_else(|e| e.into_inner()) {
             Held::Text(held) => ***held == *text,
-            Held::Digest(digest) => self.len as usize == text.len() && **digest == *blake3::hash(text).as_bytes(),
+            Held::Digest(digest) => self.len as usize == text.len() && digest.get() == Some(blake3::hash(text).as_bytes()),
             Held::Hash(_) | Held::Nothing => false,
         }
     }
@@ -229,7 +229,11 @@ impl SourceFile {
         if let Held::Text(text) = &*held {
             own.lines.get_or_init(|| Lines::of(text));
             *held = match own.is_sought.load(Ordering::Relaxed) {
-                true => Held::Digest(own.digest.clone().unwrap_or_else(|| Box::new(*blake3::hash(text).as_bytes()))),
+                true => {
+                    let digest = own.digest.clone().unwrap_or_default();
+                    digest.get_or_init(|| *blake3::hash(text).as_bytes());
+                    Held::Digest(digest)
+                }
                 false => Held::Hash(hash_of(text)),
             };
         }
@@ -387,8 +391,8 @@ mod tests {
         assert_eq!(first.line(2), None);
         assert_eq!(second.line(2), Some(b"two".to_vec()));
         assert_eq!(first.line(2), Some(b"two".to_vec()));
-        let measured = Measured::new(text, *blake3::hash(text).as_bytes());
-        let third = SourceFile::register_measured(Origin::Stdin, SourceText::new(text.to_vec()), Box::new(|| None), Some(measured));
+        let known = SharedDigest::from(OnceLock::from(*blake3::hash(text).as_bytes()));
+        let third = SourceFile::register_read(Origin::Stdin, SourceText::new(text.to_vec()), known, Some(Measured::of(text)), Box::new(|| None));
         third.seek_twins();
         third.let_go();
         assert!(third.says(text) && !third.says(b"one\nTWO\nthree"));

@@ -1,4 +1,4 @@
-//! `Parts`: what of one evaluation a later one may take, after an edit (decision 0021).
+//! `Parts`: what of one evaluation a later one may take, after an edit (decision 0022).
 //!
 //! A graph of *cells*, reached by name from where the file's last selection begins. A cell has what it came to: a scalar, or an object (a set
 //! or a list) with cells of its own; and the *node* of its production, whose row says what that took, in order: leaves of texts, and other

@@ -1,5 +1,5 @@
 //! `Trace`: what each production took, in order, so that it can be told later what a value rests on and in which order it was asked for
-//! (decision 0021).
+//! (decision 0022).
 //!
 //! 1. A label is the number of a node: a leaf of a text that is watched, or a production with the row of nodes that it took. Whatever a
 //!    production took was produced before, so a node's row holds smaller numbers only.
