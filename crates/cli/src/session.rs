@@ -154,6 +154,7 @@ impl Session {
         let counts = counts_calls(&**world);
         if crate::statistics::wanted(&**world) {
             firn_host::measure_io();
+            firn_eval::measure_times();
         }
         crate::profile::install(&mut machine, profile.as_ref(), counts, resolved.trace_function_calls);
         // PERF: the process ends with the run; taking the tables apart one by one took 1.5 % of a thousand packages' time.

@@ -62,5 +62,5 @@ pub use packages::Package;
 pub use print::{OnError, PrintOptions, evaluated_value, print_ambiguous, print_value, show_location, try_print_value};
 pub use profile::{Callee, Cost, Grain, Node, Profiler, Tree as CallTree, describe as describe_callee};
 pub use settings::{Features, Settings};
-pub use stats::Stats;
+pub use stats::{Stats, measure_times};
 pub use store_path::{Copier, SourceCopier};
