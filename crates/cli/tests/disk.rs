@@ -558,34 +558,6 @@ fn expressions_on_the_command_line_are_seen_from_the_current_directory() {
 }
 
 #[test]
-fn a_large_set_that_is_no_longer_of_the_language_vouches_for_nothing() {
-    let scratch = tempfile::tempdir().expect("a scratch directory");
-    let (cache, root) = (scratch.path().join("cache"), scratch.path().join("project"));
-    let project = Project::plain(&root, "{ }");
-    let program = r#"{ arg ? "" }: let set = import ./all.nix { }; job = name: builder: derivation { inherit name builder; system = "s"; };
-      in { one = job "one" set.n1; none = job "none" (builtins.seq set "none"); }"#;
-    std::fs::write(root.join("default.nix"), program).expect("written");
-    let write = |last: &str| {
-        let bindings: String = (0..400).map(|n| format!("  n{n} = \"{n}\";\n")).collect();
-        std::fs::write(root.join("all.nix"), format!("self: with self; {{\n{bindings}  last = {last};\n}}\n")).expect("written");
-        // States vouch for what is old enough.
-        std::thread::sleep(std::time::Duration::from_millis(2100));
-    };
-    let lines = |memo, flags: &[&str]| {
-        let output = jobs_command(&cache, memo, 1, &project).args(flags).output().expect("firn runs");
-        String::from_utf8(output.stdout).expect("JSON")
-    };
-    for last in ["1", "1 +", "2", "1 +", "1"] {
-        write(last);
-        // Each form is a question of its own, and all see the same file.
-        for flags in [&["--meta"][..], &[], &["--meta"], &[]] {
-            assert_eq!(lines("disk", flags), lines("off", flags), "{last}, {flags:?}");
-        }
-        assert_eq!(lines("off", &[]).contains("error"), last == "1 +");
-    }
-}
-
-#[test]
 fn a_cache_of_another_version_is_left_alone() {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     let cache = scratch.path().join("cache");
