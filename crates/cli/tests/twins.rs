@@ -61,7 +61,7 @@ rec {
     (place "path" constant) (place "a" { a = 1; b = arg; }) (place "x" (f 1)) (place "number" (constant // { z = 1; }))
     (builtins.functionArgs (import ./other.nix)) (builtins.unsafeGetAttrPos "p" (builtins.functionArgs ({ p, q ? 1 }: p)))
     ./a/${toString arg.name or "b"} (./a + "/c") "${toString ./d}/e" (import ./other.nix { p = ./x; }) (import ../up.nix)
-    (builtins.pathExists ./other.nix) (builtins.pathExists ../only) (map (p: p + 1) [ 1 2 ]) late.path late.where late.value late.set
+    (builtins.pathExists ./other.nix) (builtins.pathExists ../only) (map (p: p + 1) [ 1 2 ]) ((x: builtins.seq x { v = x; }) [ 1 2 ]) late.path late.where late.value late.set
     (if line "a" { a = 1; } > 3 then ./then else ./else) (rec { a = b; b = ./b; }).a
   ];
   function = x: x;

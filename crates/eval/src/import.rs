@@ -162,7 +162,7 @@ impl Machine {
 
     fn register(&self, path: &AbsPath, real: AbsPath, content: FileContent, measured: Option<Measured>) -> (&'static SourceFile, AbsPath) {
         let (origin, reread, base) = self.origin(path, real);
-        (SourceFile::register_read(origin, content.shared(), content.shared_digest(), measured, reread), base)
+        (SourceFile::register_read(origin, content.shared(), measured, reread), base)
     }
 
     /// Where a text comes from, how it is read again, and where its relative paths start.

@@ -82,7 +82,6 @@ impl Machine {
     /// Has the code of a file copied for others with the same text.
     pub(crate) fn seek_twins(&self, file: &'static SourceFile, program: &'static Program<Value>, traits: Traits) {
         let Some(text) = file.text() else { return };
-        file.seek_twins();
         let twin = Arc::new(Twin { sample: sample(&text), file, program, traits });
         let mut all = self.shared.twins.0.lock().unwrap_or_else(|e| e.into_inner());
         if all.is_empty() {

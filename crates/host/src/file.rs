@@ -83,14 +83,13 @@ pub struct FileContent(Arc<ContentInner>);
 
 struct ContentInner {
     bytes: Arc<Vec<u8>>,
-    /// Others who have the bytes may make it, too.
-    digest: Arc<OnceLock<[u8; 32]>>,
+    digest: OnceLock<Digest>,
 }
 
 impl FileContent {
     /// Takes the bytes as read.
     pub fn new(bytes: Vec<u8>) -> FileContent {
-        FileContent(Arc::new(ContentInner { bytes: Arc::new(bytes), digest: Arc::default() }))
+        FileContent(Arc::new(ContentInner { bytes: Arc::new(bytes), digest: OnceLock::new() }))
     }
 
     /// The bytes.
@@ -118,12 +117,7 @@ impl FileContent {
 
     /// The BLAKE3 of the bytes, computed on first use.
     pub fn digest(&self) -> Digest {
-        Digest(*self.0.digest.get_or_init(|| Digest::of_content(&self.0.bytes).0))
-    }
-
-    /// Where the digest is, or will be: for whoever keeps it longer than the bytes.
-    pub fn shared_digest(&self) -> Arc<OnceLock<[u8; 32]>> {
-        self.0.digest.clone()
+        *self.0.digest.get_or_init(|| Digest::of_content(&self.0.bytes))
     }
 }
 

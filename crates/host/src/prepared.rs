@@ -173,7 +173,6 @@ impl Preparation {
                 let Some(mut prepared) = self.prepare(&path, &mut apart, features) else { continue };
                 bytes += prepared.content.bytes().len();
                 if bytes > MANY {
-                    prepared.content.digest();
                     prepared.measured = Some(Measured::of(prepared.content.bytes()));
                 }
                 if !self.put(path, prepared) {

@@ -43,6 +43,8 @@ pub trait Literals: Default {
     fn attrs(&mut self, shape: &'static Shape, values: &[Self::Value]) -> Self::Value;
     /// The same set under another shape of the same names.
     fn reshaped(&mut self, set: Self::Value, shape: impl FnOnce(&'static Shape) -> &'static Shape) -> Self::Value;
+    /// Another list of the same constants.
+    fn list_again(&mut self, list: Self::Value) -> Self::Value;
     /// A cell that has the value; whoever takes it has seen the leaf of this number.
     fn leaf(&mut self, value: Self::Value, number: u32) -> Self::Value;
     /// For a builtin function its arity and a mask of the arguments it forces first, in order; otherwise zeros.

@@ -16,6 +16,8 @@ impl Tie {
     pub const NONE: Tie = Tie(0);
     /// The positions in its shape, and nothing else: a set of constants that are the same in every file.
     const SHAPE: Tie = Tie(u32::MAX);
+    /// That it is this one: a list of constants that are the same in every file. Who prints values sees which lists are one.
+    const LIST: Tie = Tie(u32::MAX - 1);
 }
 
 /// A constant and its tie.
@@ -93,7 +95,11 @@ impl<V: Copy> Ties<V> {
 
     /// A list of these constants; no ties are none of them tied.
     pub fn list(&mut self, values: &[V], ties: &[Tie]) -> Tie {
-        if ties.is_empty() { Tie::NONE } else { self.tie(Made::List(tied(values, ties))) }
+        match ties {
+            [] if values.is_empty() => Tie::NONE,
+            [] => Tie::LIST,
+            _ => self.tie(Made::List(tied(values, ties))),
+        }
     }
 
     /// A set of these constants; no ties are none of them tied.
@@ -140,6 +146,9 @@ impl<'a, L: Literals> Untied<'a, L> {
     fn made_again(&mut self, value: L::Value, tie: Tie) -> L::Value {
         if tie == Tie::SHAPE {
             return self.literals.reshaped(value, |shape| self.place.shape(shape));
+        }
+        if tie == Tie::LIST {
+            return self.literals.list_again(value);
         }
         match self.made[self.made.len() - tie.0 as usize] {
             Made::Path(literal) => self.literals.path(&self.place.path(literal)),

@@ -60,6 +60,11 @@ impl Literals for Making {
         kept(Made::Set(shape(old), values.clone()))
     }
 
+    fn list_again(&mut self, list: &'static Made) -> &'static Made {
+        let Made::List(items) = list else { panic!("{list:?} is no list") };
+        kept(Made::List(items.clone()))
+    }
+
     fn leaf(&mut self, value: Self::Value, _: u32) -> Self::Value {
         value
     }

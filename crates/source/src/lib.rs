@@ -11,6 +11,6 @@ mod symbol_map;
 pub mod terminal;
 mod uncertain;
 
-pub use file::{Location, Measured, Origin, Pos, Reread, SharedDigest, SourceFile, SourceText};
+pub use file::{Location, Measured, Origin, Pos, Reread, SourceFile, SourceText};
 pub use symbol::Symbol;
 pub use symbol_map::SymbolMap;

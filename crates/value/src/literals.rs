@@ -49,6 +49,11 @@ impl Literals for Constants {
         outside(|| AttrsBuilder::of_shape(shape, set.iter().map(|(_, _, cell)| cell)))
     }
 
+    fn list_again(&mut self, list: Value) -> Value {
+        let Some(list) = list.as_list() else { unreachable!("a list has items") };
+        outside(|| ListBuilder::of(&list.iter().collect::<Vec<_>>()))
+    }
+
     fn leaf(&mut self, value: Value, number: u32) -> Value {
         outside(|| Thunk::ready_labelled(value, number))
     }
