@@ -1,7 +1,7 @@
 //! Names of listings that are looked up one by one (spec L2.5): a name that comes or goes touches who looked for it, and who went
 //! through all of them.
 
-use super::{Project, ask, ask_memory, shown};
+use super::{Project, ask, ask_memory, jobs_command, shown};
 use std::path::Path;
 
 /// What is asked, and whether the answer stays when `z` comes, when `q` comes, and when `y` goes. `S` stands for the listing of a directory
