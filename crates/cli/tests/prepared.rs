@@ -107,15 +107,16 @@ fn sequence(seed: u64) -> (u64, u64) {
     let (cache, counted) = (scratch.path().join("cache"), scratch.path().join("stats"));
     let files = (0..FILES).map(|at| file(&mut random, at, 0)).collect();
     let mut project = Project { dir: scratch.path().join("project"), files };
-    std::fs::create_dir(&project.dir).expect("made");
+    std::fs::create_dir_all(project.dir.join("main")).expect("made");
     let (mut prepared, mut succeeded) = (0, 0);
     for step in 0..STEPS {
-        let main = program(&mut random);
-        std::fs::write(project.dir.join("main.nix"), &main).expect("written");
+        // What lies beside the file that is asked about is watched for edits, and read as any.
+        let main = program(&mut random).replace("./f", "../f");
+        std::fs::write(project.dir.join("main/main.nix"), &main).expect("written");
         project.write();
         let ask = |memo: &str| {
             let mut command = firn(&cache, memo, seed + step as u64);
-            command.args(["instantiate", "--eval", "--strict"]).arg(project.dir.join("main.nix"));
+            command.args(["instantiate", "--eval", "--strict"]).arg(project.dir.join("main/main.nix"));
             command.env("NIX_SHOW_STATS", "1").env("NIX_SHOW_STATS_PATH", &counted).output().expect("firn runs")
         };
         let fresh = ask("off");
