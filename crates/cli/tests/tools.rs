@@ -80,7 +80,7 @@ fn graphs_show_files_variables_and_derivations() {
 #[test]
 fn a_terminal_shows_how_far_the_jobs_are() {
     let pty = unix::pty::openpty(None, None).expect("a pty");
-    let slow = "let work = n: builtins.foldl' (a: b: a + b) 0 (builtins.genList (x: x + n) 60000); in builtins.listToAttrs \
+    let slow = "let work = n: builtins.foldl' (a: b: a + b) 0 (builtins.genList (x: x + n) 300000); in builtins.listToAttrs \
                 (builtins.genList (n: { name = \"j${toString n}\"; value = derivation { name = \"j\"; system = \"s\"; builder = \"b\"; v = \
                 toString (work n); }; }) 150)";
     let mut command = firn(&["jobs", "--no-instantiate", "--workers", "2", "--expr", slow]);
