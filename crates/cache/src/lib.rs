@@ -19,7 +19,7 @@ pub use collect::Collected;
 pub use disk::{Disk, Found, HISTORY, Reading};
 pub use environment::{Salvaged, Unusable};
 pub use transfer::TransferError;
-pub use writer::{Answer, Batch, Later, Vouched, Writer};
+pub use writer::{Answer, Batch, Vouched, Writer};
 
 pub(crate) use disk::sealed_kind;
 pub(crate) use quiet::quietly;

@@ -10,7 +10,6 @@ use firn_host::{Digest, Question, Stamp};
 use firn_memo::kept::record::{seal, unseal};
 use firn_memo::kept::{Nodes, Record, Stored};
 use heed::PutFlags;
-use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -27,22 +26,6 @@ const WHILE: Duration = Duration::from_millis(200);
 /// A state of a file or directory, and the answer that it vouches for.
 pub type Vouched = (Question, Stamp, Digest);
 
-/// Finds out what states vouch for, on the thread that writes.
-pub struct Later(Box<dyn FnOnce() -> Vec<Vouched> + Send>);
-
-impl Later {
-    /// To be called once.
-    pub fn new(find: impl FnOnce() -> Vec<Vouched> + Send + 'static) -> Later {
-        Later(Box::new(find))
-    }
-}
-
-impl fmt::Debug for Later {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Later")
-    }
-}
-
 /// Things that are written together.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -50,8 +33,6 @@ pub struct Batch {
     pub answers: Vec<Answer>,
     /// States of files and what they vouch for.
     pub stamps: Vec<Vouched>,
-    /// More of these.
-    pub more_stamps: Option<Later>,
     /// Keys of records that were of use.
     pub used: Vec<Vec<u8>>,
     /// Seconds since 1970.
@@ -69,8 +50,21 @@ pub struct Answer {
     pub nodes: Nodes,
 }
 
+/// Makes what is to be written, on the thread that writes.
+type Later = Box<dyn FnOnce() -> Batch + Send>;
+
 enum Order {
     Write(Batch),
+    Make(Later),
+}
+
+impl Order {
+    fn sealed(self) -> Sealed {
+        match self {
+            Order::Write(batch) => Sealed::new(batch),
+            Order::Make(make) => Sealed::new(make()),
+        }
+    }
 }
 
 /// A thread that writes.
@@ -89,9 +83,18 @@ impl Writer {
 
     /// Hands over things to write. Returns at once.
     pub fn write(&self, batch: Batch) {
+        self.order(Order::Write(batch));
+    }
+
+    /// Hands over what makes things to write. Returns at once.
+    pub fn write_later(&self, make: impl FnOnce() -> Batch + Send + 'static) {
+        self.order(Order::Make(Box::new(make)));
+    }
+
+    fn order(&self, order: Order) {
         if let Some(orders) = &self.orders {
             // A writer that has stopped takes nothing more; `finish` tells why.
-            let _ = orders.send(Order::Write(batch));
+            let _ = orders.send(order);
         }
     }
 
@@ -108,7 +111,7 @@ impl Writer {
 }
 
 fn write_all(environment: &Environment, limit: u64, received: &Receiver<Order>) -> Result<(), heed::Error> {
-    while let Ok(Order::Write(first)) = received.recv() {
+    while let Ok(first) = received.recv() {
         let batches = gathered(first, received);
         let now = batches.iter().map(|batch| batch.now).max().unwrap_or(0);
         match write(environment, &batches) {
@@ -129,11 +132,11 @@ fn write_all(environment: &Environment, limit: u64, received: &Receiver<Order>) 
 
 /// What comes within a while goes into the same transaction; nothing more comes once the run is over.
 // PERF: 2,292 jobs of nixpkgs made 1,480 transactions and wrote 131 MB for a database of 18.
-fn gathered(first: Batch, received: &Receiver<Order>) -> Vec<Sealed> {
+fn gathered(first: Order, received: &Receiver<Order>) -> Vec<Sealed> {
     let until = Instant::now() + WHILE;
-    let mut batches = vec![Sealed::new(first)];
-    while let Ok(Order::Write(batch)) = received.recv_timeout(until.saturating_duration_since(Instant::now())) {
-        batches.push(Sealed::new(batch));
+    let mut batches = vec![first.sealed()];
+    while let Ok(order) = received.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        batches.push(order.sealed());
     }
     batches
 }
@@ -154,8 +157,7 @@ struct Sealed {
 type Entry = (Vec<u8>, Vec<u8>);
 
 impl Sealed {
-    fn new(Batch { answers, mut stamps, more_stamps, used, now }: Batch) -> Sealed {
-        stamps.extend(more_stamps.into_iter().flat_map(|Later(find)| find()));
+    fn new(Batch { answers, stamps, used, now }: Batch) -> Sealed {
         let mut all = Sealed { now, ..Sealed::default() };
         let sealed = |table, key: &[u8], payload: &[u8]| (key.to_vec(), seal(sealed_kind(table), key, payload));
         for Answer { question, mut record, nodes } in answers {

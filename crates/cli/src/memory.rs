@@ -12,6 +12,7 @@
 
 mod glance;
 mod history;
+mod keeper;
 mod likely;
 mod look;
 mod parts;
@@ -25,21 +26,20 @@ pub use history::Remembered;
 use crate::log::{Heard, Log};
 use crate::settings::Resolved;
 use crate::shared::Shared;
-use firn_cache::{Answer, Batch, Disk, Later, Vouched, Writer};
+use firn_cache::{Batch, Disk, Vouched, Writer};
 use firn_eval::Machine;
 use firn_host::{
-    AbsPath, FileType, Group, Host, Preparation, Question, RecordedStore, Recording, Seen, Sink, Store,
+    AbsPath, FileType, Host, Preparation, Question, RecordedStore, Recording, Sink, Store,
 };
 use firn_memo::kept::{
-    Asked, Counts, ENTRY, Encoded, Entry, HERE, Key, NotStorable, ObservationId, ROOT, Record, Roles, STORE, SetId, Stem, Stored,
-    digests, labels, plain, trace,
+    Asked, Counts, ENTRY, Entry, HERE, Key, ROOT, Roles, STORE, SetId, Stem, digests, labels, plain, trace,
 };
 use firn_store::store_dir::StoreDir;
-use firn_value::{Context, List, ListBuilder, Production, Value};
+use firn_value::{Context, Label, List, ListBuilder, Production, Value};
+use keeper::{Keeper, Kept, vouched};
 use recorder::{Listener, Recorder, place};
 use verdicts::Verdicts;
 use witness::Witnessed;
-use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,17 +57,20 @@ pub struct Memory {
     store_dir: StoreDir,
     log: Arc<Log>,
     roles: Mutex<Arc<Roles>>,
+    /// Those that groups are encoded for ahead of need.
+    written_for: Mutex<Arc<Roles>>,
     /// What was observed before the first question.
     base: Mutex<SetId>,
     /// What was observed for the question that was last evaluated.
     last: Arc<AtomicU32>,
     recorder: Arc<Recorder>,
-    /// Observations that are known to name nothing outside all trees, and what is known of each.
-    inside: Mutex<Inside>,
+    keeper: Arc<Keeper>,
     judged: Verdicts,
     /// When the answer was made that was last found to hold; `i64::MAX` if none was yet.
     held: AtomicI64,
     writer: Mutex<Option<Writer>>,
+    /// Answers that are handed over together.
+    waiting: Mutex<Vec<(Kept, Label)>>,
     stamps: Mutex<Vec<Vouched>>,
     /// Several questions are asked in this run.
     several: AtomicBool,
@@ -79,21 +82,12 @@ pub struct Memory {
     glances: Mutex<Vec<Glance>>,
     measured: bool,
     least: Duration,
-    counts: Mutex<Outcome>,
-    shared: Option<Mutex<Shared>>,
+    counts: Arc<Mutex<Outcome>>,
+    shared: Option<Arc<Mutex<Shared>>>,
     /// Files are prepared for evaluations, to be parsed so.
     preparation: Option<Arc<Preparation>>,
     prepared_for: AtomicU32,
     syntax: firn_syntax::Features,
-}
-
-/// Which observations name something outside all trees.
-#[derive(Default)]
-struct Inside {
-    /// Those that do not, as far as is known.
-    known: SetId,
-    /// Of groups that names were looked up in, by number.
-    groups: FxHashMap<u32, bool>,
 }
 
 /// What became of the questions of a run.
@@ -145,6 +139,10 @@ pub enum Recalled {
 
 /// Least time that an answer must have taken to be kept, in milliseconds.
 const LEAST: u64 = 20;
+
+/// No more answers wait to be handed over.
+// PERF: waking the thread that writes for each of 1,000 jobs took the one that evaluates 1 % of its time.
+const MOST_WAITING: usize = 16;
 
 static DISK: OnceLock<Option<Arc<Disk>>> = OnceLock::new();
 
@@ -215,20 +213,33 @@ impl Memory {
         trace::end();
         let mut roles = Roles::new();
         roles.assign(STORE, store_path);
+        let roles = Arc::new(roles);
+        let counts: Arc<Mutex<Outcome>> = Arc::default();
+        let shared = Shared::open(resolved, log).map(|shared| Arc::new(Mutex::new(shared)));
+        let keeper = Keeper {
+            host: bare.clone(),
+            log: log.clone(),
+            recorder: recorder.clone(),
+            inside: Mutex::default(),
+            counts: counts.clone(),
+            shared: shared.clone(),
+        };
         let memory = Memory {
             disk,
             host: bare,
             store: store.clone(),
             store_dir,
             log: log.clone(),
-            roles: Mutex::new(Arc::new(roles)),
+            written_for: Mutex::new(roles.clone()),
+            roles: Mutex::new(roles),
             base: Mutex::default(),
             last: Arc::default(),
             recorder,
-            inside: Mutex::default(),
+            keeper: Arc::new(keeper),
             judged: Verdicts::default(),
             held: AtomicI64::new(i64::MAX),
             writer: Mutex::default(),
+            waiting: Mutex::default(),
             stamps: Mutex::default(),
             several: AtomicBool::new(false),
             // Not where the program begins again, or what it does is told.
@@ -237,8 +248,8 @@ impl Memory {
             glances: Mutex::default(),
             measured: resolved.memo.measured,
             least: Duration::from_millis(resolved.memo.least.unwrap_or(LEAST)),
-            counts: Mutex::default(),
-            shared: Shared::open(resolved, log).map(Mutex::new),
+            counts,
+            shared,
             preparation,
             prepared_for: AtomicU32::new(0),
             syntax: resolved.eval.syntax,
@@ -352,7 +363,11 @@ impl Memory {
         if !self.is_several() {
             self.log.listen();
         }
-        labels::sets().write_for(&lock(&self.roles));
+        let roles = lock(&self.roles).clone();
+        // PERF: whoever keeps the answers of other questions may be at it.
+        if !Arc::ptr_eq(&std::mem::replace(&mut *lock(&self.written_for), roles.clone()), &roles) {
+            labels::sets().write_for(&roles);
+        }
         let preparation = self.preparation.clone().filter(|_| !self.is_several());
         Pending { key, began: Instant::now(), outer: labels::begin_outside(), observed: self.last.clone(), expected, plan, preparation }
     }
@@ -365,7 +380,7 @@ impl Memory {
             return;
         }
         let sets = labels::sets();
-        let mut ids = sets.ids(SetId::of_label(label));
+        let mut ids = sets.ids(labels::set_of(label));
         ids.retain(|&id| !flake || !matches!(sets.observation(id).question, Question::Tree(_)));
         let mut base = lock(&self.base);
         *base = sets.join(&ids, &[*base]);
@@ -386,10 +401,7 @@ impl Memory {
         let plan = std::mem::take(&mut pending.plan);
         machine.into_iter().for_each(|machine| self.tell_differences(machine));
         let cost = pending.began.elapsed();
-        // Where things stand in texts that are watched is noted elsewhere.
-        let seen = labels::sets().texts_of(&trace::seen_texts());
-        let gathered = SetId::of_label(labels::so_far());
-        let observed = labels::sets().union(gathered, seen);
+        let gathered = labels::so_far();
         let expected = pending.expected.take();
         let key = pending.key.clone();
         drop(pending);
@@ -407,115 +419,56 @@ impl Memory {
         if heard.is_passing || !self.is_several() && cost < self.least {
             return;
         }
-        let learning = machine.and_then(|machine| self.go_through(&plan, machine, cost, &roles));
-        digests::make_rest();
         let trees = self.recorder.trees.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let whole = self.whole(observed, &trees, &roles, &log);
-        let now = self.host.current_time();
-        let (reads, host) = (labels::sets().fresh_reads(whole), self.host.clone());
+        let (base, now) = (*lock(&self.base), self.host.current_time());
+        let kept = Kept { key, result, log, needs, cost, base, trees, roles, now, is_alone: !self.is_several() };
+        match machine {
+            None => {
+                // PERF: what an answer rests on is put together, and encoded, while others are evaluated.
+                let mut waiting = lock(&self.waiting);
+                waiting.push((kept, gathered));
+                if waiting.len() >= MOST_WAITING || !self.is_several() {
+                    self.hand_over(std::mem::take(&mut waiting));
+                }
+            }
+            Some(machine) => self.keep_one(machine, plan, kept, labels::set_of(gathered)),
+        }
+    }
+
+    fn hand_over(&self, waiting: Vec<(Kept, Label)>) {
+        let keeper = self.keeper.clone();
+        self.write_later(move || keeper.keep(waiting));
+    }
+
+    /// Keeps the answer to the one question of a run, and what was learned from it.
+    fn keep_one(&self, machine: &Machine, plan: parts::Plan, kept: Kept, gathered: SetId) {
+        let sets = labels::sets();
+        // Where things stand in texts that are watched is noted in the trace, which is gone once somebody goes through it.
+        let observed = sets.join(&sets.texts_of(&trace::seen_texts()), &[gathered]);
+        let learning = self.go_through(&plan, machine, kept.cost, &kept.roles);
+        digests::make_rest();
+        let whole = self.keeper.whole(observed, &kept, &kept.log);
+        let (reads, host, now) = (sets.fresh_reads(whole), self.host.clone(), kept.now);
         if !reads.is_empty() {
             // PERF: found and sealed while the rest is encoded.
-            let more_stamps = Later::new(move || reads.iter().filter_map(|seen| vouched(&*host, seen, now)).collect());
-            self.write(Batch { more_stamps: Some(more_stamps), now, ..Batch::default() });
+            self.write_later(move || Batch { stamps: reads.iter().filter_map(|seen| vouched(&*host, seen, now)).collect(), now, ..Batch::default() });
         }
-        let encoded = labels::sets().encode(whole, &roles);
-        let encoded = encoded.map(|encoded| match &plan {
-            parts::Plan::Take(known, _) if machine.is_some_and(|machine| machine.parts_taken() > 0) => encoded.and(known.observations, known.durability, &roles),
+        let encoded = sets.encode(whole, &kept.roles).map(|encoded| match &plan {
+            parts::Plan::Take(known, _) if machine.parts_taken() > 0 => encoded.and(known.observations, known.durability, &kept.roles),
             _ => encoded,
         });
-        let Encoded { root, durability, nodes } = match encoded {
-            Ok(encoded) => encoded,
-            Err(NotStorable::Question(question)) => {
-                let text = format!("not remembered on disk, because of what was observed: {question:?}");
-                return self.log.detail(text.as_bytes());
-            }
-        };
-        let record = Record {
-            question: key.question.clone(),
-            result: Stored::Inline(result),
-            log,
-            observations: root,
-            needs,
-            cost: cost.as_micros() as u64,
-            durability,
-            made: now,
-            places: self.recorder.places(),
-        };
-        self.write(Batch { answers: vec![Answer { question: key.digest, record, nodes }], now, ..Batch::default() });
-        if let Some(shared) = &self.shared {
-            lock(shared).note(key.digest, root);
-        }
-        lock(&self.counts).kept += 1;
-        if let Some(machine) = machine {
-            // What was printed is no part, so nobody needs to know where it stands.
-            let quiet = || self.whole(gathered, &trees, &roles, &[]);
-            self.keep_parts(plan, learning, machine, &key, quiet, cost, &roles);
-        }
+        let Some(answer) = self.keeper.record(encoded, &kept) else { return };
+        self.write(Batch { answers: vec![answer], now, ..Batch::default() });
+        // What was printed is no part, so nobody needs to know where it stands.
+        let quiet = || self.keeper.whole(gathered, &kept, &[]);
+        self.keep_parts(plan, learning, machine, &kept.key, quiet, kept.cost, &kept.roles);
     }
 
     /// What this thread evaluates has seen where every tree lies, and where in files things stand: an error names both.
     pub fn see_places(&self) {
         let trees = self.recorder.trees.read().unwrap_or_else(PoisonError::into_inner);
         trees.iter().for_each(|tree| self.recorder.observe(place(tree)));
-        let whole = labels::sets().union(SetId::of_label(labels::so_far()), *lock(&self.base));
-        labels::see_texts(whole.label());
-    }
-
-    /// Everything that a question rests on.
-    fn whole(&self, observed: SetId, trees: &[(String, AbsPath)], roles: &Roles, log: &[u8]) -> SetId {
-        let sets = labels::sets();
-        let mut whole = sets.union(observed, *lock(&self.base));
-        if self.stays(trees, whole, roles, log) {
-            let places: Vec<ObservationId> = trees.iter().map(|tree| sets.observe(&place(tree), false)).collect();
-            whole = sets.join(&places, &[whole]);
-        }
-        if !log.is_empty() {
-            // What was printed may say where in a file something stands.
-            whole = sets.with_texts(whole);
-        }
-        if !self.is_several() {
-            // What was printed is kept with the answer.
-            whole = sets.without(whole, ObservationId::PRINTED);
-        }
-        whole
-    }
-
-    /// Whether an answer belongs to the places of its trees, seen or not: where something printed may name a place, where one tree
-    /// lies in another, and where a path outside all trees was looked at that nobody wrote in full.
-    fn stays(&self, trees: &[(String, AbsPath)], observed: SetId, roles: &Roles, log: &[u8]) -> bool {
-        let nested = |(role, tree): &(String, AbsPath)| trees.iter().any(|(other, outer)| other != role && tree.is_within(outer));
-        !log.is_empty() || trees.iter().any(nested) || self.strays(observed, roles)
-    }
-
-    /// Whether a path outside all trees is among what was observed that nobody wrote in full.
-    fn strays(&self, observed: SetId, roles: &Roles) -> bool {
-        let sets = labels::sets();
-        let mut inside = lock(&self.inside);
-        let Inside { known, groups } = &mut *inside;
-        // PERF: nearly all of what a question rests on others rested on before it.
-        let ids = sets.beyond(observed, *known);
-        if ids.is_empty() {
-            return false;
-        }
-        let in_full = lock(&self.recorder.in_full);
-        let strays = |path: &AbsPath| roles.place(path).0 == ROOT && !path.upwards().any(|above| in_full.contains(above));
-        let mut unknown = Vec::new();
-        sets.filter(&ids, |question| {
-            unknown.extend(group_of(question).filter(|group| !groups.contains_key(group)));
-            false
-        });
-        for group in unknown {
-            groups.entry(group).or_insert_with(|| {
-                let places = sets.members(SetId::of_label(group));
-                places.iter().any(|place| place.question.path().is_some_and(strays))
-            });
-        }
-        let inside = sets.filter(&ids, |question| match group_of(question) {
-            Some(group) => groups.get(&group) == Some(&false),
-            None => !question.path().is_some_and(strays),
-        });
-        *known = sets.join(&inside, &[*known]);
-        inside.len() < ids.len()
+        labels::see_texts(labels::sets().union(labels::set_of(labels::so_far()), *lock(&self.base)));
     }
 
     fn compare(&self, key: &Key, now: (&[u8], &[u8]), before: (&[u8], &[u8])) {
@@ -536,8 +489,16 @@ impl Memory {
         lock(&self.writer).get_or_insert_with(|| self.disk.writer()).write(batch);
     }
 
+    fn write_later(&self, make: impl FnOnce() -> Batch + Send + 'static) {
+        lock(&self.writer).get_or_insert_with(|| self.disk.writer()).write_later(make);
+    }
+
     /// Waits for what is being written. A cache that cannot be written is told once and changes nothing else.
     pub fn finish(&self) {
+        let waiting = std::mem::take(&mut *lock(&self.waiting));
+        if !waiting.is_empty() {
+            self.hand_over(waiting);
+        }
         let stamps = std::mem::take(&mut *lock(&self.stamps));
         if !stamps.is_empty() {
             self.write(Batch { stamps, now: self.host.current_time(), ..Batch::default() });
@@ -551,21 +512,6 @@ impl Memory {
         if let Some(shared) = &self.shared {
             lock(shared).finish(&self.disk);
         }
-    }
-}
-
-/// The state that vouches for what was read or listed. It was seen before the reading: if anything changed in between, no
-/// later state equals it.
-fn vouched(host: &dyn Host, seen: &Seen, now: i64) -> Option<Vouched> {
-    let stat = host.lstat(seen.question.path()?).ok()??;
-    stat.stamp.is_settled(now).then(|| (seen.question.clone(), stat.stamp, seen.answer.digest()))
-}
-
-/// The number of the group that names are looked up in.
-fn group_of(question: &Question) -> Option<u32> {
-    match question {
-        Question::Member(Group::Made(group), _) => Some(*group),
-        _ => None,
     }
 }
 

@@ -273,8 +273,7 @@ impl Machine {
         if error.kind() == ErrorKind::InfiniteRecursion {
             self.cycle.borrow_mut().leave(thunk, claim.work());
         }
-        let label = labels::settled(production, None);
-        labels::take(label);
+        let label = labels::handed_on(production, None);
         let ahead = self.is_ahead(production.stamp());
         if ahead {
             self.shared.memo.leave_alone(thunk.value());

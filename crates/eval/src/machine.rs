@@ -323,7 +323,7 @@ impl Machine {
 
     /// Notes that what runs has printed something, or would have if that had not been printed before.
     pub fn heard(&self) {
-        if self.labelled.get() || firn_memo::kept::trace::is_on() {
+        if self.shared.labels || firn_memo::kept::trace::is_on() {
             firn_memo::kept::labels::print();
         }
     }

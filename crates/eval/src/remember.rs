@@ -214,8 +214,7 @@ impl Machine {
         let outer = labels::begin();
         let value = self.run(body, &[]);
         let production = Production::end(outer);
-        let label = labels::settled(production, None);
-        labels::take(label);
+        let label = labels::handed_on(production, None);
         if production.is_noisy() {
             Production::make_noise();
         }
@@ -233,8 +232,7 @@ impl Machine {
         let outer = Production::begin(instance);
         let result = work();
         let production = Production::end(outer);
-        let label = labels::settled(production, None);
-        labels::take(label);
+        let label = labels::handed_on(production, None);
         self.running.leave(around);
         (result, production, label)
     }

@@ -2,8 +2,9 @@
 
 use crate::frame::Frame;
 use crate::{Callee, Machine};
+use firn_memo::kept::labels;
 use firn_source::Pos;
-use firn_value::{Error, ErrorKind, Lambda, Result, Value};
+use firn_value::{Error, ErrorKind, Label, Lambda, Result, Value};
 
 /// Below this much native stack, evaluation goes on in a new segment.
 const RED_ZONE: usize = 192 << 10;
@@ -49,6 +50,21 @@ impl Machine {
     pub(crate) fn begin_labels(&self) {
         self.labelled.set(true);
         self.set_fence();
+    }
+
+    /// Does what every answer of the process rests on, and says what it observed: values that this machine makes meanwhile have no labels. The second
+    /// time it is as any other work.
+    pub fn lay_ground<T>(&self, work: impl FnOnce() -> T) -> (T, Label) {
+        if !self.labelled.get() || !labels::begin_ground() {
+            return labels::apart(work);
+        }
+        self.labelled.set(false);
+        self.set_fence();
+        let outer = labels::begin();
+        let result = work();
+        labels::end(outer);
+        self.begin_labels();
+        (result, labels::lay_ground())
     }
 
     /// Runs a function's body where the stack is low, or where a profiler must know of it.

@@ -97,8 +97,7 @@ impl Machine {
     #[inline(never)]
     pub(crate) fn publish_specially(&self, claim: Claim, production: Production, value: Value) -> Result<Value> {
         let stamp = production.stamp();
-        let label = labels::settled(production, Some(value));
-        labels::take(label);
+        let label = labels::handed_on(production, Some(value));
         if !firn_memo::Instances::is_call(stamp) {
             // What is outside all calls is produced once, whoever needs it.
             publish(claim, value, label);

@@ -106,7 +106,7 @@ impl Memory {
     }
 
     fn observed_set(&self) -> SetId {
-        let last = SetId::of_label(self.last.load(Ordering::Relaxed));
-        labels::sets().join(&[], &[last, *lock(&self.base), SetId::of_label(labels::so_far())])
+        let last = labels::set_of(self.last.load(Ordering::Relaxed));
+        labels::sets().join(&[], &[last, *lock(&self.base), labels::set_of(labels::so_far())])
     }
 }

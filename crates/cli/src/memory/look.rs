@@ -105,7 +105,7 @@ impl Memory {
         roles: &Roles,
         writes: bool,
     ) -> (Option<Found>, Option<Question>) {
-        let shared = self.shared.as_ref().map(lock);
+        let shared = self.shared.as_deref().map(lock);
         let witness = Witnessed::new(self, reading);
         // One run sees one state of a file: where several questions are asked, some evaluate what others verify.
         let passing = Passing(&*self.host);

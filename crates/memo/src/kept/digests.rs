@@ -5,7 +5,7 @@
 //! one that is being made is waited for.
 
 use super::labels::sets;
-use super::sets::SetId;
+use super::sets::GroupId;
 use firn_host::Promised;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SendError, Sender, channel};
@@ -30,7 +30,7 @@ struct Batch {
     digests: Vec<Promised>,
     bytes: usize,
     /// Made after the digests: they rest on these.
-    groups: Vec<SetId>,
+    groups: Vec<GroupId>,
 }
 
 /// What waits to be handed over, and the thread that takes it, once there is one; none if none can be had.
@@ -58,7 +58,7 @@ pub(super) fn make_ahead(promised: &Promised) {
 }
 
 /// Has a group encoded before somebody asks for it. Only of the [sets of the process](sets).
-pub(super) fn encode_ahead(group: SetId) {
+pub(super) fn encode_ahead(group: GroupId) {
     waiting(|waiting| waiting.batch.groups.push(group));
 }
 

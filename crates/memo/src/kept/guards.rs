@@ -1,9 +1,9 @@
 //! Guards of sets whose names come from outside: a guard is the set of the whole listings, and files of bindings, that a set was made of.
 //! Whoever looks up a name observes what they have under it, whoever goes through all names observes the whole of them (spec L2.5).
 
-use super::labels::{self, gathers, note, note_one, round, sets, take};
+use super::labels::{self, gathers, note, note_one, round, sets};
 use super::members::Members;
-use super::sets::{ObservationId, SetId};
+use super::sets::{GroupId, ObservationId};
 use firn_host::{Bound, FileType, Observation, Seen};
 use firn_source::Symbol;
 use firn_value::{Guard, Guards, hear_of_guards};
@@ -20,9 +20,9 @@ fn with<T>(work: impl FnOnce(&mut Members) -> T) -> T {
 pub fn listing(whole: &Seen) -> Guard {
     hear_of_guards(&Heard);
     let place = sets().see(whole, true);
-    let set = sets().only(place);
-    with(|members| members.add_listing(set, place));
-    Guard(set.label())
+    let group = sets().group_of(place);
+    with(|members| members.add_listing(group, place));
+    Guard(group.0)
 }
 
 /// The guard of the large set of a file, of which the rest is observed; its bindings do not count as seen.
@@ -34,17 +34,17 @@ pub fn bindings(outline: &Observation, code: &Seen, file: &Seen, bound: Bound) -
     sets().pair(whole, text);
     note_one(rest);
     with(|members| members.add_bindings(whole, bound));
-    Guard(sets().only(whole).label())
+    Guard(sets().group_of(whole).0)
 }
 
 /// The running production observes all that a guard stands for.
 pub fn see_all(guard: Guard) {
-    note(SetId::of_label(guard.0));
+    note(with(|members| members.whole(GroupId(guard.0), sets())));
 }
 
 /// The names that the listing of a guard has.
 pub fn entries(guard: Guard, names: impl Iterator<Item = (Symbol, Option<FileType>)>) {
-    with(|members| members.add_entries(SetId::of_label(guard.0), names));
+    with(|members| members.add_entries(GroupId(guard.0), names));
 }
 
 /// Looked-up names that each thread remembers.
@@ -68,7 +68,7 @@ fn look_up(guard: Guard, name: Symbol) -> (ObservationId, bool) {
     let [for_guard, for_name, in_round, id] = place.get();
     let (id, again) = match id {
         1.. if (for_guard, for_name) == (guard.0, name.id()) => (ObservationId::of_number(id), in_round == round),
-        _ => (with(|members| members.observe(SetId::of_label(guard.0), name, sets())), false),
+        _ => (with(|members| members.observe(GroupId(guard.0), name, sets())), false),
     };
     place.set([guard.0, name.id(), round, id.number()]);
     (id, again)
@@ -83,12 +83,7 @@ impl Guards for Heard {
     }
 
     fn see_each(&self, guard: Guard, names: &[Symbol]) {
-        if let [_, _, ..] = names && !gathers() {
-            let ids: Vec<ObservationId> = names.iter().map(|&name| look_up(guard, name).0).collect();
-            take(sets().join(&ids, &[]).label());
-        } else {
-            names.iter().for_each(|&name| self.see(guard, name));
-        }
+        names.iter().for_each(|&name| self.see(guard, name));
     }
 
     fn see_all(&self, guard: Guard) {
@@ -96,6 +91,6 @@ impl Guards for Heard {
     }
 
     fn both(&self, one: Guard, other: Guard) -> Guard {
-        Guard(sets().union(SetId::of_label(one.0), SetId::of_label(other.0)).label())
+        Guard(sets().both_groups(GroupId(one.0), GroupId(other.0)).0)
     }
 }

@@ -1,19 +1,20 @@
 //! Labels: what producing a value observed follows the value (spec L2.3, decision 0014).
 //!
-//! The thread's running production has a label, the set of what it has observed so far; a thunk that it evaluated keeps it, and
-//! whoever takes the value joins it into its own. Nearly every join is with nothing, with itself, or one made before.
+//! A thunk that a production evaluated keeps what the production observed and took, and whoever takes the value takes that too: as a row,
+//! which nobody looks into before an answer is kept ([`rows`](super::rows)).
 //!
 //! A process that answers one question needs to tell nothing apart: it [gathers](gather) what is observed, and values carry nothing.
 
+use super::rows::{self, Kind, kind};
 use super::sets::{ObservationId, SetId, Sets};
 use super::trace;
 use firn_host::{AbsPath, Observation, Seen};
 use firn_value::{Label, Production, Stamp, Type, Value};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
-/// The sets that labels are numbers of. Values outlive machines, so there is one for the process.
+/// The sets that labels come to. Values outlive machines, so there is one for the process.
 pub fn sets() -> &'static Sets {
     static SETS: LazyLock<Sets> = LazyLock::new(Sets::new);
     &SETS
@@ -59,15 +60,20 @@ fn gathered(stays: bool) -> Label {
     } else {
         ROUND.fetch_add(1, Ordering::SeqCst);
     }
-    whole.label()
+    rows::of_set(whole)
+}
+
+/// The set that a label comes to.
+pub fn set_of(label: Label) -> SetId {
+    rows::set_of(label)
 }
 
 /// The running production observes what is in this set.
 pub(super) fn note(set: SetId) {
     if gathers() {
         GATHERED.lock().unwrap_or_else(PoisonError::into_inner).sets.push(set);
-    } else if !GROUND.get().is_some_and(|ground| ground.contains(set)) {
-        take(set.label());
+    } else {
+        take(rows::of_set(set));
     }
 }
 
@@ -75,69 +81,105 @@ pub(super) fn note(set: SetId) {
 pub(super) fn note_one(id: ObservationId) {
     if gathers() {
         GATHERED.lock().unwrap_or_else(PoisonError::into_inner).own.push(id);
-    } else if !GROUND.get().is_some_and(|ground| sets().contains(ground.whole, id)) {
-        // PERF: what is observed once is not worth a set of its own.
-        Production::set_label(sets().with(SetId::of_label(Production::current().label()), id).label());
+    } else {
+        take(rows::of_observation(id));
     }
 }
 
 /// What every answer of the process rests on from some time on: it is in what they have observed, and in no label.
 struct Ground {
     whole: SetId,
-    /// Of labels up to here, whether they are within it.
+    /// Of observations up to here, whether they are in it.
+    has: Vec<bool>,
+    /// Of rows up to here, whether they are within it.
     within: Vec<AtomicU8>,
 }
 
 static GROUND: OnceLock<Ground> = OnceLock::new();
-/// From this label on none is within the ground. Whoever does not know yet takes a label that says too much.
-static FRESH: AtomicU32 = AtomicU32::new(0);
+/// From this label on, up to those of observations, none is within the ground. Whoever does not know yet takes a label that says too much.
+static FRESH: AtomicU32 = AtomicU32::new(rows::FIRST);
+/// Somebody lays the ground, or has.
+static LAYS: AtomicBool = AtomicBool::new(false);
 
-impl Ground {
-    /// Whether a label from before is within it. What came later holds more, or it would be no label.
-    fn has(&self, label: Label) -> bool {
-        let Some(known) = self.within.get(label as usize) else { return false };
-        match known.load(Ordering::Relaxed) {
-            0 => {
-                let within = self.contains(SetId::of_label(label));
-                known.store(if within { YES } else { NO }, Ordering::Relaxed);
-                within
-            }
-            known => known == YES,
-        }
-    }
-
-    fn contains(&self, set: SetId) -> bool {
-        sets().union(self.whole, set) == self.whole
-    }
+thread_local! {
+    /// What the ground is to have, while this thread lays it.
+    static LAID: RefCell<Option<Vec<Label>>> = const { RefCell::new(None) };
 }
 
 const YES: u8 = 1;
 const NO: u8 = 2;
 
-/// From now on every answer of the process rests on what is in this label, whatever else it rests on: for commands that ask
-/// about parts of one set, once it is there. The first such label counts.
-// PERF: most of what jobs of nixpkgs take is the library's, and was observed for the set: such values need no label, and are
-// forced the plain way.
-pub fn ground(label: Label) {
-    if label != 0 && !gathers() {
-        let ground = GROUND.get_or_init(|| {
-            let within: Vec<AtomicU8> = (0..=sets().len()).map(|_| AtomicU8::new(0)).collect();
-            Ground { whole: SetId::of_label(label), within }
-        });
-        FRESH.store(ground.within.len() as Label, Ordering::Relaxed);
+impl Ground {
+    /// Whether all that a label stands for is in it.
+    fn contains(&self, label: Label) -> bool {
+        match kind(label) {
+            Kind::Set(set) => sets().union(self.whole, set) == self.whole,
+            Kind::Observation(id) => self.has.get(id.number() as usize).is_some_and(|&has| has),
+            Kind::Row(at) => self.contains_row(at),
+        }
+    }
+
+    fn contains_row(&self, at: u32) -> bool {
+        let mut waiting = vec![at];
+        while let Some(&at) = waiting.last() {
+            let Some(known) = self.within.get(at as usize) else { return false };
+            if known.load(Ordering::Relaxed) == 0 {
+                let unknown = rows::labels(at).find_map(|label| match kind(label) {
+                    Kind::Row(below) if self.within.get(below as usize).is_some_and(|known| known.load(Ordering::Relaxed) == 0) => Some(below),
+                    _ => None,
+                });
+                if let Some(below) = unknown {
+                    waiting.push(below);
+                    continue;
+                }
+                let within = rows::labels(at).all(|label| match kind(label) {
+                    Kind::Row(below) => self.within.get(below as usize).is_some_and(|known| known.load(Ordering::Relaxed) == YES),
+                    _ => self.contains(label),
+                });
+                known.store(if within { YES } else { NO }, Ordering::Relaxed);
+            }
+            waiting.pop();
+        }
+        self.within.get(at as usize).is_some_and(|known| known.load(Ordering::Relaxed) == YES)
     }
 }
 
-/// Joins that each thread remembers.
-// PERF: collecting labels and joining them when a production ends was slower: the same rows of labels come again and again.
-const JOINS: usize = 1 << 15;
+/// Begins to do what every answer of the process rests on, whatever else it rests on: for commands that ask about parts of one set. What is observed
+/// is told by [`lay_ground`]; until then this thread's values need no labels. False if there is a ground already, or none is needed.
+// PERF: most of what jobs of nixpkgs take is the library's, and was observed for the set: such values need no label, and are
+// forced the plain way.
+pub fn begin_ground() -> bool {
+    if gathers() || LAYS.swap(true, Ordering::SeqCst) {
+        return false;
+    }
+    LAID.set(Some(Vec::new()));
+    FRESH.store(rows::END, Ordering::SeqCst);
+    true
+}
 
-/// A production's label, one that it took, and what it became.
-type Joined = Cell<[Label; 3]>;
-
-thread_local! {
-    // PERF: what a thread has from its beginning is cleared for each, whether it takes labels or not: 750 KB with the names of `guards.rs`.
-    static JOINED: OnceCell<&'static [Joined]> = const { OnceCell::new() };
+/// Ends it: from now on every answer of the process rests on what was observed, which is in no label.
+pub fn lay_ground() -> Label {
+    let laid = LAID.take().unwrap_or_default();
+    let ground = GROUND.get_or_init(|| {
+        let mut own = Vec::new();
+        let mut below = Vec::new();
+        for label in laid {
+            match kind(label) {
+                Kind::Observation(id) => own.push(id),
+                _ => below.push(set_of(label)),
+            }
+        }
+        below.sort_unstable();
+        below.dedup();
+        let whole = sets().join(&own, &below);
+        let mut has = vec![false; sets().observed_so_far() as usize];
+        sets().ids(whole).into_iter().for_each(|id| has[id.number() as usize] = true);
+        rows::begin_piece();
+        let within = (0..rows::pieces() as usize * rows::PIECE).map(|_| AtomicU8::new(0)).collect();
+        Ground { whole, has, within }
+    });
+    FRESH.store(rows::FIRST + ground.within.len() as Label, Ordering::SeqCst);
+    rows::of_set(ground.whole)
 }
 
 /// A table of so many rows of zeros, for the life of the process.
@@ -152,74 +194,49 @@ pub fn take(label: Label) {
     take_value(label);
 }
 
-/// As [`take`]; true if whoever takes the value rests on all of its label anyway, so that it needs none ([`ground`]).
+/// As [`take`]; true if whoever takes the value rests on all of its label anyway, so that it needs none ([`lay_ground`]).
 #[inline]
 pub fn take_value(label: Label) -> bool {
-    if trace::is_on() {
-        if label != 0 {
-            trace::take(label);
-        }
+    // PERF: nearly every label is a row that is younger than the ground.
+    if label >= FRESH.load(Ordering::Relaxed) && label < rows::END {
+        rows::take(label);
         return false;
     }
-    let own = Production::current().label();
-    if label != 0 && label != own {
-        // PERF: half of the labels that change a production are its first.
-        if own == 0 && label >= FRESH.load(Ordering::Relaxed) {
-            Production::set_label(label);
-            return false;
-        }
-        let key = (u64::from(own) << 32 | u64::from(label)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let joined = JOINED.with(|joined| *joined.get_or_init(|| table(JOINS)));
-        let known = &joined[(key >> 40) as usize & (JOINS - 1)];
-        let [a, b, both] = known.get();
-        if (a, b) != (own, label) {
-            return take_anew(own, label, known);
-        }
-        if both != own {
-            Production::set_label(both);
-        }
-    }
-    false
+    label != 0 && take_slowly(label)
 }
 
 #[inline(never)]
-fn take_anew(own: Label, label: Label, known: &Joined) -> bool {
-    if GROUND.get().is_some_and(|ground| ground.has(label)) {
+fn take_slowly(label: Label) -> bool {
+    if trace::is_on() {
+        trace::take(label);
+        return false;
+    }
+    if LAID.with_borrow_mut(|laid| laid.as_mut().map(|laid| laid.push(label)).is_some()) {
+        return false;
+    }
+    if GROUND.get().is_some_and(|ground| ground.contains(label)) {
         return true;
     }
-    let both = match own {
-        0 => label,
-        _ => sets().union(SetId::of_label(own), SetId::of_label(label)).label(),
-    };
-    // PERF: what was taken before there was a ground may be in it now; it is no less true.
-    known.set([own, label, both]);
-    Production::set_label(both);
+    rows::take(label);
     false
 }
 
 /// What is in either label.
 pub fn both(one: Label, other: Label) -> Label {
-    match (one, other) {
-        (label, 0) | (0, label) => label,
-        _ => sets().union(SetId::of_label(one), SetId::of_label(other)).label(),
-    }
+    rows::both(one, other)
 }
 
 /// What the running production has observed so far.
 pub fn so_far() -> Label {
-    match (gathers(), GROUND.get()) {
-        (true, _) => gathered(true),
-        (false, None) => Production::current().label(),
-        (false, Some(ground)) => sets().union(ground.whole, SetId::of_label(Production::current().label())).label(),
-    }
+    if gathers() { gathered(true) } else { rows::so_far(GROUND.get().map_or(0, |ground| rows::of_set(ground.whole))) }
 }
 
-/// What the running production has observed so far, less the [ground]; it begins anew, as if it had observed nothing.
+/// What the running production has observed so far, less the [ground](lay_ground); it begins anew, as if it had observed nothing.
 pub fn let_go() -> Label {
     if gathers() {
         return gathered(false);
     }
-    let label = Production::current().label();
+    let label = rows::close(Production::current().label());
     Production::set_label(0);
     label
 }
@@ -247,12 +264,12 @@ pub fn see_text(path: &AbsPath) {
     if trace::is_on() && trace::see_places(path) {
         return;
     }
-    note(sets().texts_of([path]));
+    sets().texts_of([path]).into_iter().for_each(note_one);
 }
 
-/// The running production sees what is in a label, and where things stand in all files whose code is in it.
-pub fn see_texts(label: Label) {
-    note(sets().with_texts(SetId::of_label(label)));
+/// The running production sees what is in a set, and where things stand in all files whose code is in it.
+pub fn see_texts(set: SetId) {
+    note(sets().with_texts(set));
 }
 
 /// The running production prints something.
@@ -292,10 +309,21 @@ pub fn end(outer: Production) -> Label {
     settled(Production::end(outer), None)
 }
 
+/// As [`settled`]; the running production takes it.
+#[inline]
+pub fn handed_on(production: Production, value: Option<Value>) -> Label {
+    if trace::is_on() {
+        let label = settled(production, value);
+        take(label);
+        return label;
+    }
+    rows::hand_on(production.label())
+}
+
 /// What a production that has ended observed; `value` is what it gave, if that is one.
 #[inline]
 pub fn settled(production: Production, value: Option<Value>) -> Label {
-    if trace::is_on() { trace::close(production.label(), value.is_some_and(is_scalar)) } else { production.label() }
+    if trace::is_on() { trace::close(production.label(), value.is_some_and(is_scalar)) } else { rows::close(production.label()) }
 }
 
 /// Whether all there is to see of a value is seen at once.
@@ -315,7 +343,7 @@ mod tests {
 
     fn names(label: Label) -> Vec<String> {
         let shown = |seen: Observation| seen.question.path().map(|path| String::from_utf8_lossy(path.base_name().unwrap()).into_owned());
-        let mut names: Vec<String> = sets().members(SetId::of_label(label)).into_iter().filter_map(shown).collect();
+        let mut names: Vec<String> = sets().members(set_of(label)).into_iter().filter_map(shown).collect();
         names.sort();
         names
     }
@@ -343,11 +371,11 @@ mod tests {
         let ((), label) = apart(|| all.iter().chain(&all).for_each(|name| observe(&file(name), true)));
         assert_eq!(names(label), all);
         let ((), again) = apart(|| all.iter().rev().for_each(|name| observe(&file(name), true)));
-        assert_eq!(again, label);
+        assert_eq!(set_of(again), set_of(label));
         let ((), with_more) = apart(|| {
             take(label);
             observe(&file("many0007"), true);
         });
-        assert_eq!(with_more, label);
+        assert_eq!(set_of(with_more), set_of(label));
     }
 }

@@ -5,7 +5,7 @@
 //! (`Question::Member`): seven hundred listings that lack a name are seven hundred reasons why an answer is what it is.
 
 use super::digests;
-use super::sets::{ObservationId, SetId, Sets};
+use super::sets::{GroupId, ObservationId, SetId, Sets};
 use firn_host::{Bound, Digest, FileContent, FileType, digest_binding, digest_entry_type};
 use firn_source::Symbol;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -37,22 +37,24 @@ pub struct Members {
     /// The texts of bindings.
     texts: Vec<FileContent>,
     /// By guard of one listing: which it is.
-    listings: FxHashMap<SetId, ObservationId>,
+    listings: FxHashMap<GroupId, ObservationId>,
     /// Groups that names were looked up in.
-    groups: FxHashSet<SetId>,
+    groups: FxHashSet<GroupId>,
     /// By group and name: what is observed by looking it up.
     // PERF: telling what places have under a name takes hashing it.
-    observed: FxHashMap<(SetId, Symbol), ObservationId>,
+    observed: FxHashMap<(GroupId, Symbol), ObservationId>,
+    /// Groups as sets of their places.
+    wholes: FxHashMap<GroupId, SetId>,
 }
 
 impl Members {
     /// This set is of the one listing.
-    pub fn add_listing(&mut self, set: SetId, place: ObservationId) {
+    pub fn add_listing(&mut self, set: GroupId, place: ObservationId) {
         self.listings.insert(set, place);
     }
 
     /// The one listing of a set has these names.
-    pub fn add_entries(&mut self, set: SetId, names: impl Iterator<Item = (Symbol, Option<FileType>)>) {
+    pub fn add_entries(&mut self, set: GroupId, names: impl Iterator<Item = (Symbol, Option<FileType>)>) {
         if let Some(place) = self.listings.remove(&set) {
             names.for_each(|(name, file_type)| self.add(place, name, Given::Entry(file_type)));
         }
@@ -78,8 +80,13 @@ impl Members {
         self.last[at] = self.members.len() as u32;
     }
 
+    /// The places of a group.
+    pub fn whole(&mut self, group: GroupId, sets: &Sets) -> SetId {
+        *self.wholes.entry(group).or_insert_with(|| sets.join(&sets.places_of(group), &[]))
+    }
+
     /// What is observed by looking a name up among all of a group.
-    pub fn observe(&mut self, group: SetId, name: Symbol, sets: &Sets) -> ObservationId {
+    pub fn observe(&mut self, group: GroupId, name: Symbol, sets: &Sets) -> ObservationId {
         if let Some(&known) = self.observed.get(&(group, name)) {
             return known;
         }
@@ -91,12 +98,12 @@ impl Members {
         id
     }
 
-    fn observe_anew(&self, group: SetId, name: Symbol, sets: &Sets) -> ObservationId {
+    fn observe_anew(&self, group: GroupId, name: Symbol, sets: &Sets) -> ObservationId {
         let mut given = Vec::new();
         let mut number = self.last.get(name.id() as usize).copied().unwrap_or_default();
         while let Some(index) = number.checked_sub(1) {
             let member = &self.members[index as usize];
-            if sets.contains(group, member.place) {
+            if sets.is_place(group, member.place) {
                 given.push((member.place, self.digest(member.given)));
             }
             number = member.before;

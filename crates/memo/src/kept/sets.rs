@@ -1,17 +1,21 @@
 //! `Sets`: interned sets of observations, by number ([`Trees`]). What is first observed together lies together, so sets that
 //! overlap share most of their trees, in memory and as nodes of bytes on disk. Shared by all threads.
+//!
+//! What evaluation waits for is apart from what keeping answers takes long to do: observations, and the groups that names are looked up
+//! in, have locks of their own. Invariant: whoever has several takes `tables` first, then `groups`, then `observed`.
 
 mod groups;
+mod observed;
 mod reads;
 mod trees;
 
 use super::digests;
-use super::group::Given;
 use super::observation::Node;
 use super::roles::Roles;
 use firn_host::{AbsPath, Answer, Digest, Durability, Group, Observation, Question, Seen};
+use observed::Observed;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trees::{LEAF, MOST, Trees};
 
 /// A set of observations in a [`Sets`].
@@ -26,20 +30,22 @@ impl SetId {
     /// The set of nothing.
     pub const EMPTY: SetId = SetId(0);
 
-    /// The set as values carry it.
-    pub fn label(self) -> u32 {
+    pub(super) fn number(self) -> u32 {
         self.0
     }
 
-    /// The set that a value carries.
-    pub fn of_label(label: u32) -> SetId {
-        SetId(label)
+    pub(super) fn of_number(number: u32) -> SetId {
+        SetId(number)
     }
 }
 
+/// A group of places that names are looked up in, in a [`Sets`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GroupId(pub u32);
+
 impl ObservationId {
     /// Stands for all observations of a run that made too many.
-    const BEYOND: ObservationId = ObservationId(0);
+    pub(super) const BEYOND: ObservationId = ObservationId(0);
     /// Something was printed: no observation, but what it belongs to must know.
     pub const PRINTED: ObservationId = ObservationId(1);
 
@@ -55,23 +61,6 @@ impl ObservationId {
 /// Observations that are written as one node.
 const TOGETHER: u32 = u64::BITS;
 
-struct Known {
-    seen: Seen,
-    /// Whether the answer may outlive the run.
-    storable: bool,
-    /// A file whose content was read, or a directory that was listed.
-    read: bool,
-    /// Another answer to the same question, which came before.
-    before: Option<ObservationId>,
-}
-
-impl Known {
-    fn new(seen: Seen, read: bool, before: Option<ObservationId>) -> Known {
-        let storable = may_outlive(&seen.question, seen.durability, || seen.answer.digest());
-        Known { seen, storable, read, before }
-    }
-}
-
 /// What is known of a node that was written as bytes.
 #[derive(Clone, Copy)]
 struct Written {
@@ -80,32 +69,35 @@ struct Written {
 }
 
 struct Tables {
-    observations: Vec<Known>,
-    /// The last one of each question.
-    by_question: FxHashMap<Question, ObservationId>,
-    /// Of the code of a file, the bytes that it was read from.
-    texts: FxHashMap<ObservationId, ObservationId>,
-    /// Of members of groups, which places have the name.
-    members: FxHashMap<ObservationId, Given>,
     trees: Trees,
     /// Of nodes by level, place and number; or what in them must not be stored.
     written: FxHashMap<(usize, u32, u32), Result<Written, ObservationId>>,
     /// Of those that are written together, by place and which they are.
     written_together: FxHashMap<(u32, u64), Result<Written, ObservationId>>,
     /// Of groups that were written as bytes; or what in them must not be stored.
-    written_groups: FxHashMap<SetId, Result<Digest, ObservationId>>,
+    written_groups: FxHashMap<GroupId, Result<Digest, ObservationId>>,
     /// Of what groups have under names, as it is kept.
     // PERF: each is in some node of nearly every job that looks it up, and its digest is made from its places.
     kept_members: FxHashMap<ObservationId, Observation>,
     /// Groups that are not written yet, as bytes.
-    groups_ahead: FxHashMap<SetId, (Digest, Vec<u8>)>,
+    groups_ahead: FxHashMap<GroupId, (Digest, Vec<u8>)>,
     written_for: Roles,
     /// What was told of as read ([`Sets::fresh_reads`]).
     told: SetId,
+    /// Groups whose places were told of.
+    told_groups: FxHashSet<GroupId>,
 }
 
 /// The sets of a process.
-pub struct Sets(Mutex<Tables>);
+pub struct Sets {
+    observed: RwLock<Observed>,
+    groups: Mutex<Trees>,
+    tables: Mutex<Tables>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Nodes as bytes, by digest; those below before those above.
 pub type Nodes = Vec<(Digest, Vec<u8>)>;
@@ -151,11 +143,7 @@ impl Default for Sets {
 impl Sets {
     /// Only the empty set.
     pub fn new() -> Sets {
-        let mut tables = Tables {
-            observations: Vec::new(),
-            by_question: FxHashMap::default(),
-            texts: FxHashMap::default(),
-            members: FxHashMap::default(),
+        let tables = Tables {
             trees: Trees::new(),
             written: FxHashMap::default(),
             written_together: FxHashMap::default(),
@@ -164,19 +152,21 @@ impl Sets {
             kept_members: FxHashMap::default(),
             written_for: Roles::new(),
             told: SetId::EMPTY,
+            told_groups: FxHashSet::default(),
         };
-        // No such setting is ever stored.
-        for name in ["more observations than can be told apart", "something that was printed"] {
-            let question = Question::Setting(name.as_bytes().into());
-            let seen = Observation::new(question.clone(), Observation::digest_bytes(None), Durability::Low);
-            tables.by_question.insert(question, ObservationId(tables.observations.len() as u32));
-            tables.observations.push(Known::new(seen.into(), false, None));
-        }
-        Sets(Mutex::new(tables))
+        Sets { observed: RwLock::new(Observed::new()), groups: Mutex::new(Trees::new()), tables: Mutex::new(tables) }
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tables)
+    }
+
+    fn observed(&self) -> RwLockReadGuard<'_, Observed> {
+        self.observed.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn observed_mut(&self) -> RwLockWriteGuard<'_, Observed> {
+        self.observed.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of an observation. `read` says that it is the content of a file, or a listing, that there was.
@@ -186,41 +176,47 @@ impl Sets {
 
     /// As [`Sets::observe`], of what may have no digest yet: one is made ahead of need.
     pub fn see(&self, seen: &Seen, read: bool) -> ObservationId {
-        let mut tables = self.tables();
-        let before = tables.by_question.get(&seen.question).copied();
-        let known = tables.answers(before).find(|id| tables.observations[id.0 as usize].seen.answer.digest() == seen.answer.digest());
-        if let Some(id) = known {
+        if let Some(id) = self.observed().find(seen) {
             return id;
         }
-        if tables.observations.len() >= MOST as usize {
+        let mut observed = self.observed_mut();
+        // Somebody else may have seen it meanwhile.
+        if let Some(id) = observed.find(seen) {
+            return id;
+        }
+        if observed.len() >= MOST {
             return ObservationId::BEYOND;
         }
-        let id = ObservationId(tables.observations.len() as u32);
-        tables.by_question.insert(seen.question.clone(), id);
-        tables.observations.push(Known::new(seen.clone(), read, before));
-        if before.is_some() {
+        let is_another = observed.has(&seen.question);
+        let id = observed.add(seen, read);
+        drop(observed);
+        if is_another {
             // The answer changed while evaluation ran: nothing that rests on either is kept.
-            for id in tables.answers(Some(id)).collect::<Vec<_>>() {
-                tables.observations[id.0 as usize].storable = false;
-            }
+            let mut tables = self.tables();
+            self.observed_mut().reject(id);
             tables.forget_written();
         }
-        drop(tables);
         if let Answer::Promised(promised) = &seen.answer {
             digests::make_ahead(promised);
         }
         id
     }
 
+    /// How many observations there are, with those that stand for none.
+    pub(super) fn observed_so_far(&self) -> u32 {
+        self.observed().len()
+    }
+
     /// What a number stands for.
     pub fn observation(&self, id: ObservationId) -> Observation {
-        self.tables().observations[id.0 as usize].seen.observation()
+        let seen = self.observed().seen(id).clone();
+        seen.observation()
     }
 
     /// Those of these whose question is so.
     pub fn filter(&self, ids: &[ObservationId], mut is_so: impl FnMut(&Question) -> bool) -> Vec<ObservationId> {
-        let tables = self.tables();
-        ids.iter().copied().filter(|id| is_so(&tables.observations[id.0 as usize].seen.question)).collect()
+        let observed = self.observed();
+        ids.iter().copied().filter(|&id| is_so(&observed.seen(id).question)).collect()
     }
 
     /// The set of one observation.
@@ -230,14 +226,7 @@ impl Sets {
 
     /// The set of these observations and sets together.
     pub fn join(&self, own: &[ObservationId], sets: &[SetId]) -> SetId {
-        let mut tables = self.tables();
-        let own = tables.trees.of(own);
-        let mut all: Vec<SetId> = [own].into_iter().chain(sets.iter().copied()).collect();
-        // PERF: by pairs: joining one after the other would make as many large sets as there are members.
-        while all.len() > 1 {
-            all = all.chunks(2).map(|pair| pair.iter().fold(SetId::EMPTY, |set, &more| tables.trees.union(set, more))).collect();
-        }
-        all.pop().unwrap_or_default()
+        self.tables().trees.join(own, sets)
     }
 
     /// The union of two sets.
@@ -270,36 +259,40 @@ impl Sets {
 
     /// Everything in a set, each once, in the order of first observation.
     pub fn members(&self, set: SetId) -> Vec<Observation> {
-        let tables = self.tables();
-        tables.trees.ids(set).iter().map(|id| tables.observations[id.0 as usize].seen.observation()).collect()
+        self.all_of(&self.ids(set))
+    }
+
+    fn all_of(&self, ids: &[ObservationId]) -> Vec<Observation> {
+        let observed = self.observed();
+        let seen: Vec<Seen> = ids.iter().map(|&id| observed.seen(id).clone()).collect();
+        drop(observed);
+        seen.iter().map(Seen::observation).collect()
     }
 
     /// As [`Sets::members`], less what follows from the rest, as it would be kept.
     pub fn essentials(&self, set: SetId, roles: &Roles) -> Vec<Observation> {
-        let tables = self.tables();
-        let known: Vec<&Known> = tables.trees.ids(set).iter().map(|id| &tables.observations[id.0 as usize]).collect();
-        let essentials = without_consequences(&known);
-        let kept = |(id, seen): (ObservationId, Observation)| match seen.question {
-            Question::Member(Group::Made(group), _) => tables.kept_member(id, &seen, tables.encode_group(SetId(group), roles).0, roles),
-            _ => seen,
+        let ids = self.ids(set);
+        let essentials = self.observed().essentials(&ids);
+        let kept = |(id, seen): (ObservationId, Seen)| match seen.question {
+            Question::Member(Group::Made(group), _) => self.kept_member(id, self.encode_group(GroupId(group), roles).0, roles),
+            _ => seen.observation(),
         };
-        let ids = tables.trees.ids(set);
-        essentials.into_iter().map(|at| kept((ids[at], known[at].seen.observation()))).collect()
+        essentials.into_iter().map(kept).collect()
     }
 
     /// The set less what was read of the code of these files; that they are files, and where they lie, stays.
     pub fn without_code<'p>(&self, set: SetId, paths: impl IntoIterator<Item = &'p AbsPath>) -> SetId {
         let codes: FxHashSet<Question> = paths.into_iter().map(|path| Question::Code(path.clone())).collect();
         let mut ids = self.ids(set);
-        let tables = self.tables();
+        let observed = self.observed();
         let mut files = Vec::new();
-        ids.retain(|id| {
-            let seen = &tables.observations[id.0 as usize].seen;
+        ids.retain(|&id| {
+            let seen = observed.seen(id);
             let is_code = codes.contains(&seen.question);
             files.extend(seen.question.path().filter(|_| is_code).map(|path| (path.clone(), seen.durability)));
             !is_code
         });
-        drop(tables);
+        drop(observed);
         for (path, durability) in files {
             ids.extend(Observation::of_file(&path, durability).map(|seen| self.observe(&seen, false)));
         }
@@ -307,25 +300,23 @@ impl Sets {
     }
 
     /// The bytes of these files, as they were when they were read.
-    pub fn texts_of<'p>(&self, paths: impl IntoIterator<Item = &'p AbsPath>) -> SetId {
-        let tables = self.tables();
+    pub fn texts_of<'p>(&self, paths: impl IntoIterator<Item = &'p AbsPath>) -> Vec<ObservationId> {
+        let observed = self.observed();
         // More than one for a path: it changed while evaluation ran, and nothing that rests on either is kept.
-        let of = |path: &AbsPath| tables.answers(tables.by_question.get(&Question::File(path.clone())).copied());
-        let ids: Vec<ObservationId> = paths.into_iter().flat_map(of).collect();
-        drop(tables);
-        self.join(&ids, &[])
+        paths.into_iter().flat_map(|path| observed.answers_to(&Question::File(path.clone()))).collect()
     }
 
     /// Notes which bytes the code of a file was read from.
     pub fn pair(&self, code: ObservationId, text: ObservationId) {
-        self.tables().texts.insert(code, text);
+        self.observed_mut().texts.insert(code, text);
     }
 
     /// A set and with it the bytes of all files whose code is in it.
     pub fn with_texts(&self, set: SetId) -> SetId {
-        let tables = self.tables();
-        let texts: Vec<ObservationId> = tables.trees.ids(set).iter().filter_map(|id| tables.texts.get(id).copied()).collect();
-        drop(tables);
+        let ids = self.ids(set);
+        let observed = self.observed();
+        let texts: Vec<ObservationId> = ids.iter().filter_map(|id| observed.texts.get(id).copied()).collect();
+        drop(observed);
         self.join(&texts, &[set])
     }
 
@@ -357,22 +348,17 @@ impl Sets {
             }
             set => {
                 let (level, root) = Trees::root(set);
-                tables.write(level, root, 0, &mut new)
+                self.write(&mut tables, level, root, 0, &mut new)
             }
         };
         match written {
             Ok(Written { digest, durability }) => Ok(Encoded { root: digest, durability, nodes: new }),
-            Err(id) => Err(NotStorable::Question(tables.observations[id.0 as usize].seen.question.clone())),
+            Err(id) => Err(NotStorable::Question(self.observed().seen(id).question.clone())),
         }
     }
 }
 
 impl Tables {
-    /// An answer, and those before it to the same question.
-    fn answers(&self, last: Option<ObservationId>) -> impl Iterator<Item = ObservationId> {
-        std::iter::successors(last, |id| self.observations[id.0 as usize].before)
-    }
-
     fn write_for(&mut self, roles: &Roles) {
         if self.written_for != *roles {
             self.forget_written();
@@ -387,32 +373,34 @@ impl Tables {
         self.groups_ahead.clear();
         self.kept_members.clear();
     }
+}
 
+impl Sets {
     /// Writes the node at place `from` of its level.
-    fn write(&mut self, level: usize, node: u32, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
+    fn write(&self, tables: &mut Tables, level: usize, node: u32, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
         // The same node means other observations elsewhere in the tree: its place is part of its name.
         let key = (level, from, node);
-        if let Some(&written) = self.written.get(&key) {
+        if let Some(&written) = tables.written.get(&key) {
             return written;
         }
-        let written = self.write_below(level, node, from, new);
-        self.written.insert(key, written);
+        let written = self.write_below(tables, level, node, from, new);
+        tables.written.insert(key, written);
         written
     }
 
-    fn write_below(&mut self, level: usize, node: u32, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
-        let branches = self.trees.node(level, node);
+    fn write_below(&self, tables: &mut Tables, level: usize, node: u32, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
+        let branches = tables.trees.node(level, node);
         let mut below = Vec::new();
         match level.checked_sub(1) {
             Some(next) => {
                 for (at, &branch) in (from * branches.len() as u32..).zip(&branches).filter(|(_, branch)| **branch != 0) {
-                    below.push(self.write(next, branch, at, new)?);
+                    below.push(self.write(tables, next, branch, at, new)?);
                 }
             }
             None => {
                 let words = branches.chunks_exact(2).map(|pair| u64::from(pair[1]) << u32::BITS | u64::from(pair[0]));
                 for (at, word) in (from * (LEAF / TOGETHER)..).zip(words).filter(|(_, word)| *word != 0) {
-                    below.push(self.write_together(word, at, new)?);
+                    below.push(self.write_together(tables, word, at, new)?);
                 }
             }
         }
@@ -421,69 +409,45 @@ impl Tables {
         if let [only] = children[..] {
             return Ok(Written { digest: only, durability });
         }
-        let bytes = Node { children, ..Node::default() }.encode(&self.written_for);
+        let bytes = Node { children, ..Node::default() }.encode(&tables.written_for);
         let digest = Node::digest(&bytes);
         new.push((digest, bytes));
         Ok(Written { digest, durability })
     }
 
     /// Writes the observations of a word of bits as one node.
-    fn write_together(&mut self, word: u64, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
-        if let Some(&written) = self.written_together.get(&(from, word)) {
+    fn write_together(&self, tables: &mut Tables, word: u64, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
+        if let Some(&written) = tables.written_together.get(&(from, word)) {
             return written;
         }
-        let written = self.write_own(word, from, new);
-        self.written_together.insert((from, word), written);
+        let written = self.write_own(tables, word, from, new);
+        tables.written_together.insert((from, word), written);
         written
     }
 
-    fn write_own(&mut self, word: u64, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
-        let ids: Vec<u32> = (0..TOGETHER).filter(|i| word >> i & 1 != 0).map(|i| from * TOGETHER + i).collect();
-        let known: Vec<&Known> = ids.iter().map(|&id| &self.observations[id as usize]).collect();
-        if let Some(bad) = known.iter().position(|known| !known.storable) {
-            return Err(ObservationId(ids[bad]));
+    fn write_own(&self, tables: &mut Tables, word: u64, from: u32, new: &mut Nodes) -> Result<Written, ObservationId> {
+        let ids: Vec<ObservationId> = (0..TOGETHER).filter(|i| word >> i & 1 != 0).map(|i| ObservationId(from * TOGETHER + i)).collect();
+        let observed = self.observed();
+        if let Some(bad) = observed.unstorable(&ids) {
+            return Err(bad);
         }
-        let durability = known.iter().map(|known| known.seen.durability).min().unwrap_or(Durability::High);
-        let essentials: Vec<ObservationId> = without_consequences(&known).into_iter().map(|at| ObservationId(ids[at])).collect();
+        let durability = ids.iter().map(|&id| observed.seen(id).durability).min().unwrap_or(Durability::High);
+        let (essentials, texts) = (observed.essentials(&ids), observed.texts_under(&ids));
+        // Nobody who observes something waits for digests.
+        drop(observed);
         let mut own = Vec::with_capacity(essentials.len());
-        for id in essentials {
-            let seen = &self.observations[id.0 as usize].seen;
+        for (id, seen) in essentials {
             own.push(match seen.question {
-                Question::Member(Group::Made(group), _) => self.write_member(id, SetId(group), new)?,
+                Question::Member(Group::Made(group), _) => self.write_member(tables, id, GroupId(group), new)?,
                 _ => seen.observation(),
             });
         }
-        let ids: Vec<ObservationId> = ids.into_iter().map(ObservationId).collect();
-        let texts = self.texts_under(&ids).map(|(path, text)| (path, text.digest())).collect();
-        let bytes = Node { own, texts, ..Node::default() }.encode(&self.written_for);
+        let texts = texts.into_iter().map(|(path, text)| (path, text.digest())).collect();
+        let bytes = Node { own, texts, ..Node::default() }.encode(&tables.written_for);
         let digest = Node::digest(&bytes);
         new.push((digest, bytes));
         Ok(Written { digest, durability })
     }
-
-    /// The bytes that code among these was read from.
-    fn texts_under(&self, ids: &[ObservationId]) -> impl Iterator<Item = (AbsPath, Answer)> {
-        ids.iter().filter_map(|id| {
-            let (code, text) = (&self.observations[id.0 as usize].seen, self.texts.get(id)?);
-            let Question::Code(path) = &code.question else { return None };
-            Some((path.clone(), self.observations[text.0 as usize].seen.answer.clone()))
-        })
-    }
-}
-
-/// Which of these do not follow from the rest: that a path is itself does, where its content was read.
-// PERF: few of them could follow, so each of those looks for what it follows from.
-fn without_consequences(known: &[&Known]) -> Vec<usize> {
-    let read = |is_so: &dyn Fn(&AbsPath, bool) -> bool| {
-        known.iter().filter(|known| known.read).any(|known| match &known.seen.question {
-            Question::File(read) | Question::Code(read) | Question::Outline(read) => is_so(read, true),
-            Question::Directory(read) => is_so(read, false),
-            _ => false,
-        })
-    };
-    let is_file = |path: &AbsPath| read(&|read, is_file| is_file && read == path);
-    let is_directory = |path: &AbsPath| read(&|read, is_file| read.is_within(path) && !(is_file && read == path));
-    (0..known.len()).filter(|&at| !known[at].seen.follows_from(is_file, is_directory)).collect()
 }
 
 /// Whether an answer may outlive the run: time and network never do (spec L2.6), and what nobody could ask again is

@@ -41,12 +41,10 @@ impl Root {
         let (value, label) = match *known {
             Some(known) => known,
             None => {
-                let (value, label) = labels::apart(|| self.evaluate(machine));
-                labels::take(label);
-                let value = value?;
                 // Whatever is asked of the set rests on it.
-                labels::ground(label);
-                *known.insert((value, label))
+                let (value, label) = machine.lay_ground(|| self.evaluate(machine));
+                labels::take(label);
+                *known.insert((value?, label))
             }
         };
         labels::take(label);

@@ -16,6 +16,8 @@ const LEVELS: usize = 4;
 const USUAL: usize = LEVELS - 2;
 /// Marks sets that are nodes of the level above.
 const TALL: u32 = 1 << 31;
+/// Labels that are no sets have this bit (`rows.rs`).
+const MOST_SETS: u32 = 1 << 30;
 /// A set that is not tall has only smaller numbers.
 const LOW: u32 = LEAF * (WIDTH as u32).pow(USUAL as u32);
 /// So many numbers can be told apart.
@@ -65,7 +67,7 @@ impl Level {
         if let Some(&(_, number)) = numbers.find(spread(hash), is_it) {
             return number;
         }
-        let number = u32::try_from(nodes.len()).ok().filter(|number| number & TALL == 0).expect("fewer than 2^31 sets");
+        let number = u32::try_from(nodes.len()).ok().filter(|&number| number < MOST_SETS).expect("fewer than 2^30 sets");
         nodes.push(node);
         numbers.insert_unique(spread(hash), (hash, number), |&(hash, _)| spread(hash));
         number
@@ -132,6 +134,37 @@ impl Trees {
         SetId(below.first().map_or(0, |&(_, root)| root | TALL))
     }
 
+    /// The set of these numbers and sets together.
+    pub(super) fn join(&mut self, own: &[ObservationId], sets: &[SetId]) -> SetId {
+        match (own, sets) {
+            ([], sets) => self.join_all(sets.to_vec()),
+            // PERF: most rows have a number or two of their own.
+            ([_] | [_, _], [first, rest @ ..]) => {
+                let set = own.iter().fold(*first, |set, &id| self.with(set, id));
+                self.join_all([&[set], rest].concat())
+            }
+            (own, sets) => {
+                let own = self.of(own);
+                self.join_all([&[own], sets].concat())
+            }
+        }
+    }
+
+    // PERF: by pairs: joining one after the other would make as many large sets as there are members.
+    fn join_all(&mut self, mut all: Vec<SetId>) -> SetId {
+        let mut count = all.len();
+        while count > 1 {
+            for at in 0..count / 2 {
+                all[at] = self.union(all[2 * at], all[2 * at + 1]);
+            }
+            if count % 2 == 1 {
+                all[count / 2] = all[count - 1];
+            }
+            count = count.div_ceil(2);
+        }
+        all.first().copied().unwrap_or_default()
+    }
+
     pub(super) fn union(&mut self, a: SetId, b: SetId) -> SetId {
         match (a, b) {
             _ if a == b => a,
@@ -183,9 +216,7 @@ impl Trees {
     /// The union of two different nodes, neither of them empty.
     fn union_at(&mut self, level: usize, a: u32, b: u32) -> u32 {
         let (a, b) = (a.min(b), a.max(b));
-        // PERF: each thread remembers joins of whole sets itself (`labels::take`).
-        let is_remembered = level < USUAL;
-        if is_remembered && let Some(both) = self.levels[level].joined(a, b) {
+        if let Some(both) = self.levels[level].joined(a, b) {
             return both;
         }
         let (left, right) = (self.node(level, a), self.node(level, b));
@@ -204,9 +235,7 @@ impl Trees {
             both if equal(&both, &right) => b,
             both => self.levels[level].intern(both),
         };
-        if is_remembered {
-            self.levels[level].remember(a, b, both);
-        }
+        self.levels[level].remember(a, b, both);
         both
     }
 

@@ -1,0 +1,121 @@
+//! `Observed`: what a process has observed, by number, in the order in which it was first seen.
+
+use super::super::group::Given;
+use super::{ObservationId, may_outlive};
+use firn_host::{AbsPath, Answer, Durability, Observation, Question, Seen};
+use rustc_hash::FxHashMap;
+
+struct Known {
+    seen: Seen,
+    /// Whether the answer may outlive the run.
+    storable: bool,
+    /// A file whose content was read, or a directory that was listed.
+    read: bool,
+    /// Another answer to the same question, which came before.
+    before: Option<ObservationId>,
+}
+
+pub(super) struct Observed {
+    all: Vec<Known>,
+    /// The last one of each question.
+    by_question: FxHashMap<Question, ObservationId>,
+    /// Of the code of a file, the bytes that it was read from.
+    pub texts: FxHashMap<ObservationId, ObservationId>,
+    /// Of members of groups, which places have the name.
+    pub members: FxHashMap<ObservationId, Given>,
+}
+
+impl Observed {
+    /// Nothing but what stands for too much, and for something printed.
+    pub fn new() -> Observed {
+        let mut observed =
+            Observed { all: Vec::new(), by_question: FxHashMap::default(), texts: FxHashMap::default(), members: FxHashMap::default() };
+        // No such setting is ever stored.
+        for name in ["more observations than can be told apart", "something that was printed"] {
+            let question = Question::Setting(name.as_bytes().into());
+            observed.add(&Observation::new(question, Observation::digest_bytes(None), Durability::Low).into(), false);
+        }
+        observed
+    }
+
+    pub fn len(&self) -> u32 {
+        self.all.len() as u32
+    }
+
+    fn known(&self, id: ObservationId) -> &Known {
+        &self.all[id.0 as usize]
+    }
+
+    /// What a number stands for.
+    pub fn seen(&self, id: ObservationId) -> &Seen {
+        &self.known(id).seen
+    }
+
+    /// The number of what was seen before.
+    pub fn find(&self, seen: &Seen) -> Option<ObservationId> {
+        let mut answers = self.answers(self.by_question.get(&seen.question).copied());
+        answers.find(|&id| self.seen(id).answer.digest() == seen.answer.digest())
+    }
+
+    /// Whether a question has been answered.
+    pub fn has(&self, question: &Question) -> bool {
+        self.by_question.contains_key(question)
+    }
+
+    /// A new one.
+    pub fn add(&mut self, seen: &Seen, read: bool) -> ObservationId {
+        let id = ObservationId(self.len());
+        let before = self.by_question.insert(seen.question.clone(), id);
+        let storable = may_outlive(&seen.question, seen.durability, || seen.answer.digest());
+        self.all.push(Known { seen: seen.clone(), storable, read, before });
+        id
+    }
+
+    /// Nothing that rests on this answer, or on those before it to the same question, is stored.
+    pub fn reject(&mut self, last: ObservationId) {
+        for id in self.answers(Some(last)).collect::<Vec<_>>() {
+            self.all[id.0 as usize].storable = false;
+        }
+    }
+
+    /// An answer, and those before it to the same question.
+    fn answers(&self, last: Option<ObservationId>) -> impl Iterator<Item = ObservationId> {
+        std::iter::successors(last, |&id| self.known(id).before)
+    }
+
+    /// The answers to a question.
+    pub fn answers_to(&self, question: &Question) -> Vec<ObservationId> {
+        self.answers(self.by_question.get(question).copied()).collect()
+    }
+
+    /// The first of these that must not be stored.
+    pub fn unstorable(&self, ids: &[ObservationId]) -> Option<ObservationId> {
+        ids.iter().copied().find(|&id| !self.known(id).storable)
+    }
+
+    /// Those that do not follow from the rest: that a path is itself does, where its content was read.
+    // PERF: few of them could follow, so each of those looks for what it follows from.
+    pub fn essentials(&self, ids: &[ObservationId]) -> Vec<(ObservationId, Seen)> {
+        let read = |is_so: &dyn Fn(&AbsPath, bool) -> bool| {
+            ids.iter().map(|&id| self.known(id)).filter(|known| known.read).any(|known| match &known.seen.question {
+                Question::File(read) | Question::Code(read) | Question::Outline(read) => is_so(read, true),
+                Question::Directory(read) => is_so(read, false),
+                _ => false,
+            })
+        };
+        let is_file = |path: &AbsPath| read(&|read, is_file| is_file && read == path);
+        let is_directory = |path: &AbsPath| read(&|read, is_file| read.is_within(path) && !(is_file && read == path));
+        let essential = ids.iter().filter(|&&id| !self.seen(id).follows_from(is_file, is_directory));
+        essential.map(|&id| (id, self.seen(id).clone())).collect()
+    }
+
+    /// The bytes that code among these was read from.
+    pub fn texts_under(&self, ids: &[ObservationId]) -> Vec<(AbsPath, Answer)> {
+        let text = |id: &ObservationId| {
+            let (code, text) = (self.seen(*id), self.texts.get(id)?);
+            let Question::Code(path) = &code.question else { return None };
+            Some((path.clone(), self.seen(*text).answer.clone()))
+        };
+        ids.iter().filter_map(text).collect()
+    }
+}
