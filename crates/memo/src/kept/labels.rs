@@ -98,6 +98,8 @@ struct Ground {
 static GROUND: OnceLock<Ground> = OnceLock::new();
 /// From this label on, up to those of observations, none is within the ground. Whoever does not know yet takes a label that says too much.
 static FRESH: AtomicU32 = AtomicU32::new(rows::FIRST);
+/// The same of observations.
+static FRESH_OBSERVATION: AtomicU32 = AtomicU32::new(rows::END);
 /// Somebody lays the ground, or has.
 static LAYS: AtomicBool = AtomicBool::new(false);
 
@@ -154,6 +156,7 @@ pub fn begin_ground() -> bool {
     }
     LAID.set(Some(Vec::new()));
     FRESH.store(rows::END, Ordering::SeqCst);
+    FRESH_OBSERVATION.store(Label::MAX, Ordering::SeqCst);
     true
 }
 
@@ -179,6 +182,7 @@ pub fn lay_ground() -> Label {
         Ground { whole, has, within }
     });
     FRESH.store(rows::FIRST + ground.within.len() as Label, Ordering::SeqCst);
+    FRESH_OBSERVATION.store(rows::of_observation(ObservationId::of_number(ground.has.len() as u32)), Ordering::SeqCst);
     rows::of_set(ground.whole)
 }
 
@@ -197,8 +201,9 @@ pub fn take(label: Label) {
 /// As [`take`]; true if whoever takes the value rests on all of its label anyway, so that it needs none ([`lay_ground`]).
 #[inline]
 pub fn take_value(label: Label) -> bool {
-    // PERF: nearly every label is a row that is younger than the ground.
-    if label >= FRESH.load(Ordering::Relaxed) && label < rows::END {
+    // PERF: nearly every label is a row or an observation that is younger than the ground.
+    let fresh = if label < rows::END { &FRESH } else { &FRESH_OBSERVATION };
+    if label >= fresh.load(Ordering::Relaxed) {
         rows::take(label);
         return false;
     }
