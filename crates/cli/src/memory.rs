@@ -292,6 +292,12 @@ impl Memory {
         Outcome { verified: self.judged.counts(), ..*lock(&self.counts) }
     }
 
+    /// The process is about to end: what was found in it is left as it is.
+    // PERF: taking that apart was half of the time between the last line of an unchanged `firn jobs` and its end.
+    pub fn leave(&self) {
+        self.judged.leave();
+    }
+
     /// What became of dealings with remotes, if there are any.
     pub fn shared(&self) -> Option<firn_remote::Counts> {
         self.shared.as_ref().map(|shared| lock(shared).counts())
