@@ -2,6 +2,7 @@
 //! there.
 
 use crate::environment::{Environment, Salvaged, Unusable};
+use crate::states::{States, state_of};
 use crate::writer::Writer;
 use firn_host::{Digest, Question, Stamp};
 use firn_memo::kept::record::{Kind, unseal};
@@ -16,6 +17,7 @@ pub struct Disk {
     pub(crate) limit: u64,
     salvaged: Option<Salvaged>,
     damaged: AtomicU64,
+    states: States,
 }
 
 /// A record and its name.
@@ -54,7 +56,7 @@ impl Disk {
     /// Opens the memory in a directory, which is made if need be. `limit` bounds its size in bytes.
     pub fn open(dir: &Path, limit: u64) -> Result<Disk, Unusable> {
         let (environment, salvaged) = crate::quietly(|| Environment::open(dir, limit))?;
-        Ok(Disk { environment, limit, salvaged, damaged: AtomicU64::new(0) })
+        Ok(Disk { environment, limit, salvaged, damaged: AtomicU64::new(0), states: States::default() })
     }
 
     /// The most bytes that the tables may take.
@@ -169,10 +171,13 @@ impl Reading<'_> {
 
     /// What a state of a file or directory was found to vouch for.
     pub fn vouched(&self, question: &Question, stamp: &Stamp) -> Option<Digest> {
+        let Disk { environment, states, .. } = self.disk;
+        if let Some(digest) = states.vouched(environment.stamps, &self.txn, question, stamp) {
+            return Some(digest);
+        }
         let (key, kind) = stamp_key(question)?;
-        let payload = self.get(3, &key)?;
-        let (state, rest) = payload.split_at_checked(STATE)?;
-        (state == stamp_bytes(kind, stamp)).then(|| rest.get(..32)?.try_into().ok().map(Digest))?
+        let (state, digest) = state_of(self.get(3, &key)?)?;
+        (*state == stamp_bytes(kind, stamp)).then_some(digest)
     }
 }
 

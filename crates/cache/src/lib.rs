@@ -10,6 +10,7 @@ mod environment;
 mod pages;
 mod quiet;
 mod salvage;
+mod states;
 mod transfer;
 mod walked;
 mod writer;

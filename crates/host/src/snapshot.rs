@@ -121,10 +121,23 @@ impl<W: World> Snapshot<W> {
         shard.entry(path.clone()).or_default().clone()
     }
 
+    /// The node of a path, if there is one.
+    fn known(&self, path: &[u8]) -> Option<Arc<Node>> {
+        // As in `node`: a path is hashed by its bytes.
+        let hash = FxBuildHasher.hash_one(path) as usize;
+        self.nodes[(hash >> 20) % SHARDS].read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+    }
+
     /// The node of a path with its `stat` filled, and those of all directories above it.
     fn seen(&self, path: &AbsPath) -> Arc<Node> {
         let node = self.node(path);
         if node.stat.get().is_some() {
+            return node;
+        }
+        // PERF: the directory of nearly every file was seen before it: 4 % of verifying a thousand packages.
+        let above = path.upwards().nth(1).and_then(|dir| self.known(dir));
+        if let Some(above) = above.as_ref().and_then(|above| above.stat.get()) {
+            node.stat.get_or_init(|| self.stat_beneath(path, Some(above)));
             return node;
         }
         let mut unseen = vec![(path.clone(), node.clone())];
@@ -141,7 +154,7 @@ impl<W: World> Snapshot<W> {
         }
         // A loop, not recursion: two thousand directories fit a path.
         while let Some((path, node)) = unseen.pop() {
-            above = Some(node.stat.get_or_init(|| self.stat_beneath(&path, above)).clone());
+            above = Some(node.stat.get_or_init(|| self.stat_beneath(&path, above.as_ref())).clone());
         }
         node
     }
@@ -150,20 +163,22 @@ impl<W: World> Snapshot<W> {
     fn stat_beneath(
         &self,
         path: &AbsPath,
-        above: Option<Result<Option<Stat>, HostError>>,
+        above: Option<&Result<Option<Stat>, HostError>>,
     ) -> Result<Option<Stat>, HostError> {
-        if let (Some(above), Some(parent)) = (above, path.parent()) {
-            match above.map(|stat| stat.map(|stat| stat.file_type)) {
-                Ok(Some(FileType::Directory)) => {}
+        let above_type = above.map(|above| above.as_ref().map(|stat| stat.as_ref().map(|stat| stat.file_type)));
+        if !matches!(above_type, None | Some(Ok(Some(FileType::Directory))))
+            && let (Some(above), Some(parent)) = (above_type, path.parent())
+        {
+            match above {
                 Ok(Some(FileType::Symlink)) | Err(HostError::SymlinkOnTheWay(_)) => {
                     return Err(HostError::SymlinkOnTheWay(parent));
                 }
                 Ok(_) => return Ok(None),
                 // NIX: the directory just above is named, wherever on the way the trouble was.
                 Err(HostError::System(_, _, errno)) => {
-                    return Err(HostError::System(Action::OpenDirectory, parent, errno));
+                    return Err(HostError::System(Action::OpenDirectory, parent, *errno));
                 }
-                Err(other) => return Err(other),
+                Err(other) => return Err(other.clone()),
             }
         }
         self.world.stat(path).map_err(|errno| HostError::System(Action::Status, path.clone(), errno))

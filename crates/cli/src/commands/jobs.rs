@@ -20,6 +20,7 @@ use crate::arguments::{Word, Words};
 use crate::failure::Failure;
 use crate::flags::{Argument, Flags};
 use crate::installable::Opening;
+use crate::memory::Memory;
 use crate::program::{Invocation, STACK};
 use crate::question;
 use crate::session::{Session, read_stdin};
@@ -88,7 +89,9 @@ pub fn run(invocation: &mut Invocation, mut words: Words, mut flags: Flags) -> R
     let closed = session.store.close().map_err(failed);
     session.remember();
     done.and(closed)?;
-    statistics::print(&session, &*invocation.host, &invocation.log)
+    statistics::print(&session, &*invocation.host, &invocation.log)?;
+    session.memory.iter().for_each(Memory::leave);
+    Ok(())
 }
 
 /// Standard input can be read once, and a later process of the run needs what was in it too.

@@ -34,6 +34,11 @@ impl Verdicts {
         lock(&self.idle).iter().map(|(_, judged)| judged.counts()).fold(Counts::default(), Counts::and)
     }
 
+    /// Nobody judges any more, and the process ends: what was judged is not taken apart.
+    pub fn leave(&self) {
+        std::mem::forget(std::mem::take(&mut *lock(&self.idle)));
+    }
+
     /// Nodes have to be judged anew: trees have other roles now.
     pub fn forget_nodes(&self) {
         lock(&self.idle).iter().for_each(|(_, judged)| judged.forget_nodes());

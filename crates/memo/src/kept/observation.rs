@@ -194,26 +194,54 @@ impl Node {
     }
 }
 
-fn read_paths(reader: &mut Reader<'_>, names: &[&str], roles: &Roles) -> Result<Vec<Option<AbsPath>>, Malformed> {
-    let count = reader.array()?;
-    let mut paths = Vec::with_capacity(count);
-    let mut current: Vec<u8> = Vec::new();
-    let mut together = 0;
-    for _ in 0..count {
-        reader.tuple(3)?;
-        let role = *names.get(reader.index()?).ok_or(Malformed::Unexpected)?;
-        let shared = reader.index()?;
-        if shared > current.len() {
+/// The paths of a node, one after the other.
+pub(super) struct PathTable<'r, 'b> {
+    roles: usize,
+    reader: &'r mut Reader<'b>,
+    left: usize,
+    current: Vec<u8>,
+    together: usize,
+}
+
+impl<'r, 'b> PathTable<'r, 'b> {
+    /// Begins to read one with so many roles, into room that is there.
+    pub fn read(reader: &'r mut Reader<'b>, roles: usize, mut room: Vec<u8>) -> Result<Self, Malformed> {
+        room.clear();
+        let left = reader.array()?;
+        Ok(PathTable { roles, reader, left, current: room, together: 0 })
+    }
+
+    /// The number of the next path's role, and what follows that.
+    pub fn next(&mut self) -> Result<Option<(usize, &[u8])>, Malformed> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        self.reader.tuple(3)?;
+        let role = self.reader.index()?;
+        let shared = self.reader.index()?;
+        if role >= self.roles || shared > self.current.len() {
             return Err(Malformed::Unexpected);
         }
-        current.truncate(shared);
-        current.extend_from_slice(reader.bytes()?);
+        self.current.truncate(shared);
+        self.current.extend_from_slice(self.reader.bytes()?);
         // Each path may share all of the one before it: without a bound a small input could stand for a huge table.
-        together += current.len();
-        if current.len() > LONGEST || together > LONGEST_TOGETHER {
+        self.together += self.current.len();
+        if self.current.len() > LONGEST || self.together > LONGEST_TOGETHER {
             return Err(Malformed::TooLarge);
         }
-        paths.push(roles.resolve(role, &current));
+        Ok(Some((role, &self.current)))
+    }
+
+    /// The room, for the next table.
+    pub fn room(self) -> Vec<u8> {
+        self.current
+    }
+}
+
+fn read_paths(reader: &mut Reader<'_>, names: &[&str], roles: &Roles) -> Result<Vec<Option<AbsPath>>, Malformed> {
+    let mut table = PathTable::read(reader, names.len(), Vec::new())?;
+    let mut paths = Vec::with_capacity(table.left);
+    while let Some((role, rest)) = table.next()? {
+        paths.push(roles.resolve(names[role], rest));
     }
     Ok(paths)
 }
@@ -321,6 +349,62 @@ fn write_search_path(writer: &mut Writer, search: &SearchPath, name: &[u8], role
     }
 }
 
+/// How an observation begins: what kind it is of, and what it says of it.
+pub(super) struct Head {
+    len: usize,
+    pub kind: u64,
+    pub durability: Durability,
+    pub digest: Digest,
+}
+
+impl Head {
+    /// Reads it. The path comes next, where there is one.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Head, Malformed> {
+        let len = reader.array()?;
+        let kind = reader.unsigned()?;
+        let durability = Durability::from_number(reader.unsigned()?).ok_or(Malformed::Unexpected)?;
+        let digest = Digest(reader.fixed()?);
+        Ok(Head { len, kind, durability, digest })
+    }
+
+    /// Whether it is about a path.
+    pub fn has_path(&self) -> bool {
+        matches!(self.kind, 0..=8 | 20..=22 | 24)
+    }
+
+    /// Refuses one that has more or less than its kind has.
+    pub fn end(&self) -> Result<(), Malformed> {
+        let expected = match self.kind {
+            11..=14 => 3,
+            0 | 1 | 3..=5 | 7 | 9 | 15..=17 | 19 | 20 | 22 => 4,
+            2 | 6 | 8 | 18 | 23 | 24 => 5,
+            _ => 6,
+        };
+        if self.len == expected { Ok(()) } else { Err(Malformed::Unexpected) }
+    }
+
+    /// The observation, of which the head and the path have been read. None if it is about a tree that this run does not have.
+    pub fn observation(
+        self,
+        reader: &mut Reader<'_>,
+        path: Option<AbsPath>,
+        groups: &[Digest],
+        roles: &Roles,
+    ) -> Result<Option<Observation>, Malformed> {
+        let question = match (path, self.kind) {
+            (Some(path), kind) => Some(about_path(reader, kind, path)?),
+            (None, 10) => search_path(reader, roles)?,
+            (None, 23) => {
+                let group = *groups.get(reader.index()?).ok_or(Malformed::Unexpected)?;
+                Some(Question::Member(Group::Kept(group), shared(reader)?))
+            }
+            (None, kind) => Some(about_name(reader, kind)?),
+        };
+        self.end()?;
+        Ok(question.map(|question| Observation { question, digest: self.digest, durability: self.durability }))
+    }
+}
+
 fn decode(
     reader: &mut Reader<'_>,
     paths: &[Option<AbsPath>],
@@ -328,43 +412,18 @@ fn decode(
     roles: &Roles,
     texts: &mut Vec<(AbsPath, (Digest, Digest))>,
 ) -> Result<Option<Observation>, Malformed> {
-    let len = reader.array()?;
-    let kind = reader.unsigned()?;
-    let durability = Durability::from_number(reader.unsigned()?).ok_or(Malformed::Unexpected)?;
-    let digest = Digest(reader.fixed()?);
-    let path = match kind {
-        0..=8 | 20..=22 | 24 => match paths.get(reader.index()?).ok_or(Malformed::Unexpected)? {
-            Some(path) => Some(path.clone()),
-            None => {
-                skip(reader, len.checked_sub(4).ok_or(Malformed::Unexpected)?)?;
-                return Ok(None);
-            }
-        },
-        _ => None,
-    };
-    let question = match (path, kind) {
-        (Some(path), 24) => {
-            texts.push((path.clone(), (Digest(reader.fixed()?), digest)));
-            Some(Question::Code(path))
-        }
-        (Some(path), kind) => Some(about_path(reader, kind, path)?),
-        (None, 10) => search_path(reader, roles)?,
-        (None, 23) => {
-            let group = *groups.get(reader.index()?).ok_or(Malformed::Unexpected)?;
-            Some(Question::Member(Group::Kept(group), shared(reader)?))
-        }
-        (None, kind) => Some(about_name(reader, kind)?),
-    };
-    let expected = match kind {
-        11..=14 => 3,
-        0 | 1 | 3..=5 | 7 | 9 | 15..=17 | 19 | 20 | 22 => 4,
-        2 | 6 | 8 | 18 | 23 | 24 => 5,
-        _ => 6,
-    };
-    if len != expected {
-        return Err(Malformed::Unexpected);
+    let head = Head::read(reader)?;
+    if !head.has_path() {
+        return head.observation(reader, None, groups, roles);
     }
-    Ok(question.map(|question| Observation { question, digest, durability }))
+    let Some(path) = paths.get(reader.index()?).ok_or(Malformed::Unexpected)?.clone() else {
+        skip(reader, head.len.checked_sub(4).ok_or(Malformed::Unexpected)?)?;
+        return Ok(None);
+    };
+    if head.kind == 24 {
+        texts.push((path.clone(), (Digest(reader.fixed()?), head.digest)));
+    }
+    head.observation(reader, Some(path), groups, roles)
 }
 
 fn shared(reader: &mut Reader<'_>) -> Result<Arc<[u8]>, Malformed> {
@@ -383,7 +442,7 @@ fn about_path(reader: &mut Reader<'_>, kind: u64, path: AbsPath) -> Result<Quest
         7 => Question::ExprPath(path),
         8 => Question::Exists(path, reader.bool()?),
         20 => Question::Outline(path),
-        22 => Question::Code(path),
+        22 | 24 => Question::Code(path),
         _ => {
             let format = if reader.bool()? { DocumentFormat::Toml } else { DocumentFormat::Json };
             Question::Key(path, format, read_names(reader)?)

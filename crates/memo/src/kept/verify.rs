@@ -7,11 +7,13 @@
 //!    an earlier reading vouched for, and that state is old enough to tell two contents apart.
 //! 5. What is under a name among places is as it was if the places are; otherwise they are looked into (`members.rs`).
 //! 6. Once it is clear that much has to be read, everything is asked on several threads.
-//! 7. Whatever cannot be asked again does not hold.
+//! 7. What can be told while the bytes of a node are read is told then (`sight.rs`).
+//! 8. Whatever cannot be asked again does not hold.
 
 mod ahead;
 mod changes;
 mod members;
+mod sight;
 
 pub use changes::{Change, Ground};
 
@@ -20,10 +22,10 @@ use super::observation::{Decoded, Node};
 use super::roles::Roles;
 use super::sets::is_storable;
 use firn_host::{AbsPath, Digest, Durability, Group, Host, Observation, Question, Stamp};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What verification needs from outside besides the host.
 pub trait Witness {
@@ -87,12 +89,12 @@ impl Counts {
 pub struct Judged {
     answers: RefCell<FxHashMap<Question, Option<Digest>>>,
     nodes: RefCell<FxHashMap<Digest, bool>>,
-    /// What is known of groups, by all who judge beside each other.
-    groups: Arc<members::Groups>,
+    common: Arc<Common>,
     counts: Cell<Counts>,
     failed: RefCell<Option<Question>>,
     /// Of files, the digests of bytes and of the code that is in them, as nodes say.
     texts: RefCell<FxHashMap<AbsPath, (Digest, Digest)>>,
+    sight: RefCell<sight::Sight>,
 }
 
 impl Judged {
@@ -103,14 +105,38 @@ impl Judged {
 
     /// For a thread that judges beside this one, through the same host.
     pub fn beside(&self) -> Judged {
-        Judged { groups: self.groups.clone(), ..Judged::default() }
+        Judged { common: self.common.clone(), ..Judged::default() }
     }
 
     /// Nodes have to be judged anew: trees have other roles now.
     pub fn forget_nodes(&self) {
         self.nodes.borrow_mut().clear();
-        self.groups.forget();
+        self.common.groups.forget();
+        self.common.held.forget();
+        self.sight.borrow_mut().forget();
         self.answers.borrow_mut().retain(|question, _| !matches!(question, Question::Member(..)));
+    }
+}
+
+/// What is known by all who judge beside each other.
+#[derive(Default)]
+struct Common {
+    groups: members::Groups,
+    held: Held,
+}
+
+/// Nodes that hold.
+// PERF: of 10,600 nodes that two threads judged for a thousand jobs 1,800 were judged by both: a tenth of the instructions.
+#[derive(Default)]
+struct Held([Mutex<FxHashSet<Digest>>; 32]);
+
+impl Held {
+    fn part(&self, digest: &Digest) -> MutexGuard<'_, FxHashSet<Digest>> {
+        self.0[usize::from(digest.0[31]) % self.0.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget(&self) {
+        self.0.iter().for_each(|part| part.lock().unwrap_or_else(PoisonError::into_inner).clear());
     }
 }
 
@@ -161,22 +187,32 @@ impl<'a> Verifier<'a> {
         while let Some((digest, is_below_judged)) = way.todo.pop() {
             // All below have been judged: the first that fails ends the walk, so they hold.
             if is_below_judged {
-                self.judged.nodes.borrow_mut().insert(digest, true);
+                self.found_to_hold(digest);
                 continue;
             }
-            let known = self.judged.nodes.borrow().get(&digest).copied();
-            match known {
+            match self.known_of(digest) {
                 Some(true) => continue,
                 Some(false) => return self.fail(&way),
                 None => {}
             }
             let opened = match way.opened.remove(&digest) {
                 Some(opened) => opened,
-                None => match self.open(self.witness.node(&digest)) {
-                    Some(opened) => opened,
-                    // It may be found later, elsewhere: nothing is judged.
-                    None => return false,
-                },
+                None => {
+                    // What is not there may be found later, elsewhere: nothing is judged.
+                    let Some(bytes) = self.witness.node(&digest) else { return false };
+                    if let Some(children) = self.at_sight(&bytes) {
+                        self.count(|counts| counts.nodes += 1);
+                        match &children[..] {
+                            [] => self.found_to_hold(digest),
+                            below => {
+                                way.todo.push((digest, true));
+                                way.todo.extend(below.iter().map(|&child| (child, false)));
+                            }
+                        }
+                        continue;
+                    }
+                    self.open(&bytes)
+                }
             };
             self.count(|counts| counts.nodes += 1);
             way.todo.push((digest, true));
@@ -187,6 +223,21 @@ impl<'a> Verifier<'a> {
             }
         }
         true
+    }
+
+    fn found_to_hold(&self, node: Digest) {
+        self.judged.nodes.borrow_mut().insert(node, true);
+        self.judged.common.held.part(&node).insert(node);
+    }
+
+    /// Whether a node holds, if it was judged.
+    fn known_of(&self, node: Digest) -> Option<bool> {
+        let known = self.judged.nodes.borrow().get(&node).copied();
+        if known.is_none() && self.judged.common.held.part(&node).contains(&node) {
+            self.judged.nodes.borrow_mut().insert(node, true);
+            return Some(true);
+        }
+        known
     }
 
     fn way(&self) -> Way {
@@ -200,15 +251,13 @@ impl<'a> Verifier<'a> {
         false
     }
 
-    /// A node that is there.
-    fn open(&self, bytes: Option<Cow<'_, [u8]>>) -> Option<Opened> {
-        let bytes = bytes?;
-        let Ok(Decoded { children, own, texts }) = Node::decode_all(&bytes, self.roles) else {
-            return Some(Opened::default());
+    fn open(&self, bytes: &[u8]) -> Opened {
+        let Ok(Decoded { children, own, texts }) = Node::decode_all(bytes, self.roles) else {
+            return Opened::default();
         };
         self.judged.texts.borrow_mut().extend(texts);
         let own = own.into_iter().collect::<Option<Vec<Observation>>>();
-        Some(Opened { children, own: own.map(cheapest_first), is_asked: false })
+        Opened { children, own: own.map(cheapest_first), is_asked: false }
     }
 
     /// Whether all of this holds, cheapest first. Once much has to be read, everything that is known to lie ahead is asked on
@@ -237,7 +286,7 @@ impl<'a> Verifier<'a> {
             if self.judged.nodes.borrow().contains_key(&digest) || way.opened.contains_key(&digest) {
                 continue;
             }
-            if let Some(opened) = self.open(self.witness.node_now(&digest)) {
+            if let Some(opened) = self.witness.node_now(&digest).map(|bytes| self.open(&bytes)) {
                 todo.extend(&opened.children);
                 way.opened.insert(digest, Opened { is_asked: true, ..opened });
                 all.push(digest);
@@ -263,8 +312,10 @@ impl<'a> Verifier<'a> {
         if let Some(known) = self.judged.answers.borrow().get(question) {
             return *known;
         }
-        let answer = self.ask(question);
-        self.count(|counts| counts.questions += 1);
+        let answer = self.seen_at_sight(question).or_else(|| {
+            self.count(|counts| counts.questions += 1);
+            self.ask(question)
+        });
         self.judged.answers.borrow_mut().insert(question.clone(), answer);
         answer
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The places of a group.
 pub(super) type Places = Arc<[Observation]>;
 
-/// What is known of groups.
+/// What is known of groups, by all who judge beside each other.
 #[derive(Default)]
 pub(super) struct Groups(Mutex<Known>);
 
@@ -125,11 +125,11 @@ fn digest_given(given: Given, text: Option<&FileContent>) -> Digest {
 impl Verifier<'_> {
     /// The places of a group, as they were; none if they are not known here.
     pub fn places(&self, group: Digest) -> Option<Arc<[Observation]>> {
-        let known = self.judged.groups.known().places.get(&group).cloned();
+        let known = self.judged.common.groups.known().places.get(&group).cloned();
         known.or_else(|| {
             // What is not there may be found later, elsewhere.
             let places = self.read_places(group)?;
-            self.judged.groups.known().places.insert(group, places.clone());
+            self.judged.common.groups.known().places.insert(group, places.clone());
             Some(places)
         })
     }
@@ -148,9 +148,13 @@ impl Verifier<'_> {
         if let Some(known) = known {
             return known;
         }
-        let known = self.judged.groups.known().holds.get(&group).copied();
+        let known = self.judged.common.groups.known().holds.get(&group).copied();
         let holds = match known {
             Some(known) => known,
+            None if self.witness.node(&group).is_some_and(|bytes| self.are_places_at_sight(&bytes)) => {
+                self.count(|counts| counts.nodes += 1);
+                true
+            }
             None => {
                 let Some(places) = self.places(group) else { return false };
                 self.count(|counts| counts.nodes += 1);
@@ -158,7 +162,7 @@ impl Verifier<'_> {
                 self.all_hold(opened, &mut self.way())
             }
         };
-        self.judged.groups.known().holds.insert(group, holds);
+        self.judged.common.groups.known().holds.insert(group, holds);
         self.judged.nodes.borrow_mut().insert(group, holds);
         holds
     }
@@ -166,7 +170,7 @@ impl Verifier<'_> {
     /// The digest of what the places of a group have under a name.
     pub(super) fn member(&self, group: Digest, name: &[u8]) -> Option<Digest> {
         let places = self.places(group)?;
-        let mut known = self.judged.groups.known();
+        let mut known = self.judged.common.groups.known();
         let Known { now, index, .. } = &mut *known;
         let theirs = now.entry(group).or_insert_with(|| self.among(index, &places)).as_ref()?;
         let given = index.get(theirs, name);
