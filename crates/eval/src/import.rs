@@ -127,12 +127,13 @@ impl Machine {
         if let Some(program) = kept.and_then(|(kept, digest)| kept.find(path, digest)) {
             return Ok(program);
         }
-        let copied = if scope.is_empty() { self.copied(path, &real, &content, bindings) } else { None };
+        let sample = if scope.is_empty() { self.sample_of(content.bytes()) } else { None };
+        let copied = sample.and_then(|sample| self.copied(path, &real, &content, bindings, sample));
         let (program, is_quiet) = match copied {
             Some(program) => (program, true),
             None => {
                 let (file, base) = self.register(path, real, content, measured);
-                self.compile_once(file, (&base, scope), bindings, tree)?
+                self.compile_once(file, (&base, scope), bindings, tree, sample)?
             }
         };
         if let Some((kept, digest)) = kept.filter(|_| is_quiet) {
@@ -174,7 +175,8 @@ impl Machine {
 
     /// Parses and lowers a registered text; relative paths in it are relative to `base`.
     pub fn compile(&self, file: &'static SourceFile, base: &AbsPath, scope: &[Symbol]) -> Result<&'static Program<Value>> {
-        self.compile_once(file, (base, scope), None, None).map(|(program, _)| program)
+        let sample = if scope.is_empty() { file.text().and_then(|text| self.sample_of(&text)) } else { None };
+        self.compile_once(file, (base, scope), None, None, sample).map(|(program, _)| program)
     }
 
     /// The code, and whether nothing was said about the text.
@@ -184,6 +186,7 @@ impl Machine {
         (base, scope): (&AbsPath, &[Symbol]),
         bindings: Option<Guarded>,
         tree: Option<Unplaced>,
+        sample: Option<u64>,
     ) -> Result<(&'static Program<Value>, bool)> {
         Stats::bump(&self.stats.parsed);
         let see_all = || bindings.into_iter().for_each(|bindings| guards::see_all(Guard(bindings.guard)));
@@ -196,10 +199,10 @@ impl Machine {
         if !is_guarded {
             see_all();
         }
-        let traits = if is_guarded && scope.is_empty() { self.traits_of(&ast, bindings.is_some()) } else { None };
+        let twin = sample.filter(|_| is_guarded).and_then(|sample| Some((sample, self.traits_of(&ast, bindings.is_some())?)));
         let program = self.lowered(ast, scope);
-        if let (Ok(program), Some(traits)) = (&program, traits) {
-            self.seek_twins(file, program, traits);
+        if let (Ok(program), Some((sample, traits))) = (&program, twin) {
+            self.seek_twins(sample, file, program, traits);
         }
         file.release();
         Ok((program.inspect_err(|_| see_all())?, is_quiet))

@@ -42,12 +42,8 @@ pub(crate) struct Twins(Mutex<HashTable<Arc<Twin>>>);
 const MANY: usize = 400;
 
 impl Twins {
-    fn find(&self, text: &[u8]) -> Option<Arc<Twin>> {
+    fn find(&self, sample: u64, text: &[u8]) -> Option<Arc<Twin>> {
         let all = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        if all.is_empty() {
-            return None;
-        }
-        let sample = sample(text);
         let alike: SmallVec<[Arc<Twin>; 2]> = all.iter_hash(sample).filter(|twin| twin.sample == sample).cloned().collect();
         drop(all);
         alike.into_iter().find(|twin| twin.file.says(text))
@@ -72,22 +68,26 @@ fn sample(text: &[u8]) -> u64 {
 impl Machine {
     /// What another file with the text of this tree would need; none if its code is not to be copied.
     pub(crate) fn traits_of(&self, ast: &Ast, is_guarded: bool) -> Option<Traits> {
-        if !self.shared.memo.is_on() || !ast.warnings().is_empty() || ast.names_home() {
+        if !ast.warnings().is_empty() || ast.names_home() {
             return None;
         }
         let paths = if self.host().notes_places() { ast.path_literals().map(Box::from).collect() } else { Box::default() };
         Some(Traits { is_guarded, paths })
     }
 
-    /// Has the code of a file copied for others with the same text.
-    pub(crate) fn seek_twins(&self, file: &'static SourceFile, program: &'static Program<Value>, traits: Traits) {
-        let Some(text) = file.text() else { return };
-        let twin = Arc::new(Twin { sample: sample(&text), file, program, traits });
+    /// By what twins of a text are found, if any are sought.
+    pub(crate) fn sample_of(&self, text: &[u8]) -> Option<u64> {
+        self.shared.memo.is_on().then(|| sample(text))
+    }
+
+    /// Has the code of a file with this sample copied for others with the same text.
+    pub(crate) fn seek_twins(&self, sample: u64, file: &'static SourceFile, program: &'static Program<Value>, traits: Traits) {
+        let twin = Arc::new(Twin { sample, file, program, traits });
         let mut all = self.shared.twins.0.lock().unwrap_or_else(|e| e.into_inner());
         if all.is_empty() {
             all.reserve(MANY, |twin| twin.sample);
         }
-        all.insert_unique(twin.sample, twin, |twin| twin.sample);
+        all.insert_unique(sample, twin, |twin| twin.sample);
     }
 
     /// The code of a file that was read, copied from one with the same text, if there is one.
@@ -97,8 +97,9 @@ impl Machine {
         real: &AbsPath,
         content: &FileContent,
         bindings: Option<Bindings>,
+        sample: u64,
     ) -> Option<&'static Program<Value>> {
-        let twin = self.shared.twins.find(content.bytes())?;
+        let twin = self.shared.twins.find(sample, content.bytes())?;
         let Traits { is_guarded, paths } = &twin.traits;
         let guard = match (is_guarded, bindings) {
             (false, None) => 0,

@@ -91,7 +91,7 @@ impl Outside<'_> {
     /// Whether a glance at a word, at what is in it and at what that has captured finds a set that alone is more than is looked at. A
     /// walk would come to that as well, and refuse.
     // PERF: most files are functions of a package set or a library, and called once: 2,400 instructions a call without this.
-    fn is_hopeless(self, word: Value, limit: usize) -> bool {
+    pub(crate) fn is_hopeless(self, word: Value, limit: usize) -> bool {
         let captured = |cell: Value| cell.as_thunk().and_then(Thunk::suspended_body).map(|(_, captures)| captures);
         let is_too_large = |cell: Value| match captured(cell) {
             None => self.is_too_large(cell, limit),
@@ -195,9 +195,6 @@ impl Key {
         build: Build<'_>,
     ) -> Result<Key, Refusal> {
         let all = || captures.iter().chain(args).map(Slot::get);
-        if all().any(|word| outside.is_hopeless(word, limit)) {
-            return Err(Refusal::Large);
-        }
         let words: SmallVec<[Value; 6]> = all().collect();
         let parts = words.iter().enumerate().map(|(at, &word)| (word, if at < captures.len() { Part::Held } else { Part::Data }));
         let mut identified = known.all.lock().unwrap_or_else(|e| e.into_inner());

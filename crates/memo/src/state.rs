@@ -62,7 +62,7 @@ const LITTLE_PATIENCE: u8 = 12;
 const REFUSED: u8 = 13;
 /// And one whose key is too large, if no call of the function has paid.
 const HOPELESS: u8 = PATIENCE + 1;
-/// So many calls of each function are measured.
+/// After so many calls that were cheap, or [not measured](Memo::spares_first), a function is measured no more.
 const TRIALS: u8 = 2;
 /// Steps that make a call expensive: taking its key is nothing beside it.
 static EXPENSIVE: AtomicU64 = AtomicU64::new(512);
@@ -95,6 +95,27 @@ impl Memo {
         self.mode != Mode::Off
     }
 
+    /// Whether the first call of a function is not measured: many are called once, and nothing comes of what is known of them.
+    #[inline]
+    pub fn spares_first() -> bool {
+        // For tests: where every call is expensive all are measured.
+        !is_expensive(0)
+    }
+
+    /// Whether a glance says that a call has no key, because too much is reachable from it; that counts against the function.
+    #[inline(never)]
+    pub fn is_hopeless(&self, code: &'static Lambda, (captures, args): (&[Slot], &[Slot]), running: Innermost<'_>) -> bool {
+        let files = RunningFiles::new(&self.instances, running);
+        let outside = Outside { instances: &self.instances, running: &files };
+        let limit = if code.marks.has_paid() { LIMIT } else { FIRST_LIMIT };
+        let is_hopeless = captures.iter().chain(args).any(|word| outside.is_hopeless(word.get(), limit));
+        if is_hopeless {
+            self.stats.miss(Refusal::Large);
+            self.count(code, Err(Refusal::Large));
+        }
+        is_hopeless
+    }
+
     /// The key of a call, or why it has none. `running` gives the instances whose productions run. Counts the call against the function until it is answered.
     /// `build` builds what nothing but a list, a set or a function is written for.
     pub fn key(&self, code: &'static Lambda, words: (&[Slot], &[Slot]), running: Innermost<'_>, build: Build<'_>) -> Result<Key, Refusal> {
@@ -102,8 +123,14 @@ impl Memo {
         let outside = Outside { instances: &self.instances, running: &files };
         let limit = if code.marks.has_paid() { LIMIT } else { FIRST_LIMIT };
         let key = Key::of(code, words, &self.identified, outside, limit, build);
+        self.count(code, key.as_ref().map(|_| ()).map_err(|&why| why));
+        key
+    }
+
+    /// Counts a call against a function until it is answered.
+    fn count(&self, code: &'static Lambda, key: Result<(), Refusal>) {
         code.marks.count(match key {
-            Ok(_) => 1,
+            Ok(()) => 1,
             // What is too large once is so again, and found to be at the same cost.
             Err(Refusal::Large) if !code.marks.has_paid() => HOPELESS,
             Err(_) => REFUSED,
@@ -116,7 +143,6 @@ impl Memo {
         if is_enough {
             code.marks.forget();
         }
-        key
     }
 
     /// Notes what a call of a function cost that is being measured: calls of an expensive one are remembered from now on.
