@@ -32,6 +32,9 @@ struct Walk {
     layers: FxHashMap<u64, Known>,
     /// The names `drvPath` and `drvAttrs`, if anybody has named them.
     derivation: [Option<Symbol>; 2],
+    /// Room for the layers of a set.
+    todo: Vec<Attrs>,
+    room: Vec<Layer>,
 }
 
 /// A layer of a set: a set without layers.
@@ -101,14 +104,14 @@ impl Walked {
             if let Some(ahead) = walk.met.get(walk.objects.len() + AHEAD) {
                 ahead.fetch_ahead();
             }
-            let mut pieces = Vec::new();
             if let Some(set) = value.as_attrs() {
-                walk.set(set.unguarded(), &mut pieces);
+                walk.set(set.unguarded());
             } else if let Some(list) = value.as_list() {
                 let cells = evaluated(list.unguarded().slots()).map(|(at, cell)| (Place::At(at as u32), cell));
-                pieces.push(walk.piece(cells));
+                let piece = walk.piece(cells);
+                walk.objects.add(piece);
             }
-            walk.objects.push(pieces);
+            walk.objects.end();
         }
         walk.finish()
     }
@@ -126,9 +129,10 @@ fn evaluated(slots: &'static [Slot]) -> impl Iterator<Item = (usize, Evaluated)>
 }
 
 impl Walk {
-    fn set(&mut self, set: Attrs, pieces: &mut Vec<u32>) {
-        let mut todo = vec![set];
-        let mut layers: Vec<Layer> = Vec::new();
+    fn set(&mut self, set: Attrs) {
+        // PERF: who goes through a set looks for room only once.
+        let (mut todo, mut layers) = (std::mem::take(&mut self.todo), std::mem::take(&mut self.room));
+        todo.push(set);
         while let Some(set) = todo.pop() {
             match set.layered() {
                 Some((upper, lower)) => todo.extend([lower, upper]),
@@ -141,8 +145,11 @@ impl Walk {
         let [drv_path, _] = self.derivation;
         let is_derivation = drv_path.is_some_and(|name| layers.iter().any(|layer| layer.shape.index(name).is_some()));
         for (at, layer) in layers.iter().enumerate() {
-            pieces.push(self.layer(layer, &layers[..at], is_derivation));
+            let piece = self.layer(layer, &layers[..at], is_derivation);
+            self.objects.add(piece);
         }
+        layers.clear();
+        (self.todo, self.room) = (todo, layers);
     }
 
     /// The piece of a layer: what those above it do not hide.
@@ -160,6 +167,11 @@ impl Walk {
         let found: Rc<[_]> = match self.layers.get(&layer.identity) {
             Some(Known::Whole(whole)) => return self.left_of(*whole, is_hidden),
             Some(Known::Found(found)) => found.clone(),
+            None if above.is_empty() => {
+                let whole = self.piece(found());
+                self.layers.insert(layer.identity, Known::Whole(whole));
+                return whole;
+            }
             None => found().collect(),
         };
         let piece = self.piece(found.iter().copied().filter(|&(place, _)| !is_hidden(place)));
