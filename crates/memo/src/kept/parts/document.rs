@@ -96,8 +96,8 @@ impl Parts {
     }
 
     /// The bytes.
-    // PERF: strings are told apart by a hash map and written where they are met first. As sorted plain data (`plain`) writing took twice as many
-    // instructions.
+    // PERF: strings are told apart by a hash map and written where they are met first: with pieces, and before less was kept, 64 M instructions
+    // instead of 185 with sorted plain data (`plain`).
     pub fn encode(&self, roles: &Roles) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.array(11).array(self.texts.len());
