@@ -116,7 +116,8 @@ impl Following {
             if std::mem::replace(&mut self.followed.borrow_mut()[object as usize], true) {
                 continue;
             }
-            for &(step, number) in &self.parts.objects[object as usize] {
+            let pieces = self.parts.objects.row(object).iter();
+            for &(step, number) in pieces.flat_map(|&piece| self.parts.pieces.row(piece)) {
                 let found = match step {
                     Step::Name(name) => value.as_attrs().and_then(|set| set.unguarded().get(self.symbol(name)?)),
                     Step::Place(place) => value.as_list().map(List::unguarded).filter(|list| (place as usize) < list.len()).map(|list| list.get(place as usize)),

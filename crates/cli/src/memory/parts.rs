@@ -33,7 +33,7 @@ pub(super) enum Plan {
 }
 
 /// Who goes through what was learned: the bytes, and the texts that were cut.
-pub(super) type Learning = std::thread::JoinHandle<Option<(Vec<u8>, Vec<CutText>)>>;
+pub(super) type Learning = std::thread::JoinHandle<(Vec<u8>, Vec<CutText>)>;
 
 /// What was learned.
 pub(super) struct Known {
@@ -145,12 +145,11 @@ impl Memory {
 
     /// Whether the store has everything that parts name.
     fn has_all(&self, parts: &Parts) -> bool {
-        let contexts = parts.scalars().filter_map(|value| Some(value.as_str()?.context()));
         let path = |element| match element {
             Element::Opaque(path) | Element::DrvDeep(path) => path,
             Element::Built(built) => built.drv,
         };
-        let paths: FxHashSet<StorePath> = contexts.flat_map(context_elements).map(path).collect();
+        let paths: FxHashSet<StorePath> = parts.contexts().into_iter().flat_map(context_elements).map(path).collect();
         paths.iter().all(|path| self.store.is_valid(path).unwrap_or(false))
     }
 
@@ -178,16 +177,16 @@ impl Memory {
         let (shared, roles) = (machine.shared.clone(), roles.clone());
         let work = move || {
             let mut parts = learned.parts();
-            parts.hashes = firn_builtins::hashes_in(&shared, parts.scalars().filter_map(|value| Some(value.as_str()?.context())));
-            let bytes = parts.encode(&roles)?;
-            Some((bytes, parts.texts))
+            parts.hashes = firn_builtins::hashes_in(&shared, parts.contexts().into_iter());
+            let bytes = parts.encode(&roles);
+            (bytes, parts.texts)
         };
         std::thread::Builder::new().name("firn parts".to_owned()).spawn(work).ok()
     }
 
     /// Keeps what was learned, or notes that parts saved little. `whole` is what the answer rests on.
     pub(super) fn keep_parts(&self, plan: Plan, learning: Option<Learning>, machine: &Machine, key: &Key, whole: impl FnOnce() -> SetId, cost: Duration, roles: &Roles) {
-        if let Some((bytes, texts)) = learning.and_then(|learning| learning.join().ok()?) {
+        if let Some((bytes, texts)) = learning.and_then(|learning| learning.join().ok()) {
             self.keep_learned(key, bytes, &texts, whole(), cost, roles);
         } else if let Plan::Take(known, _) = plan {
             let detail = || format!("{} parts of an earlier evaluation were taken", machine.parts_taken());

@@ -47,11 +47,14 @@ impl Writer {
         self.bytes.is_empty()
     }
 
+    #[inline]
     fn head(&mut self, major: u8, argument: u64) {
-        let major = major << 5;
+        if argument < 24 { self.bytes.push(major << 5 | argument as u8) } else { self.long_head(major << 5, argument) }
+    }
+
+    fn long_head(&mut self, major: u8, argument: u64) {
         match argument {
-            0..=23 => self.bytes.push(major | argument as u8),
-            24..=0xff => self.bytes.extend_from_slice(&[major | 24, argument as u8]),
+            0..=0xff => self.bytes.extend_from_slice(&[major | 24, argument as u8]),
             0x100..=0xffff => {
                 self.bytes.push(major | 25);
                 self.bytes.extend_from_slice(&(argument as u16).to_be_bytes());

@@ -41,13 +41,63 @@ pub enum Step {
     Place(u32),
 }
 
+/// Lists, one behind the other.
+#[derive(Debug)]
+pub struct Lists<T> {
+    ends: Vec<u32>,
+    items: Vec<T>,
+}
+
+impl<T> Default for Lists<T> {
+    fn default() -> Lists<T> {
+        Lists { ends: Vec::new(), items: Vec::new() }
+    }
+}
+
+impl<T> Lists<T> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// One of them.
+    pub fn row(&self, number: u32) -> &[T] {
+        let at = number as usize;
+        let from = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.items[from as usize..self.ends[at] as usize]
+    }
+
+    /// One more.
+    fn push(&mut self, items: impl IntoIterator<Item = T>) {
+        self.items.extend(items);
+        self.end();
+    }
+
+    /// An item of the list that is being made.
+    fn add(&mut self, item: T) {
+        self.items.push(item);
+    }
+
+    /// That list is complete.
+    fn end(&mut self) {
+        self.ends.push(self.items.len() as u32);
+    }
+}
+
 /// What was evaluated, as far as it is reached by name.
 #[derive(Debug, Default)]
 pub struct Walked {
     /// The cells; the first is where it begins.
     pub cells: Vec<Cell<Value>>,
-    /// The objects, with their cells.
-    pub objects: Vec<Vec<(Step, u32)>>,
+    /// The objects, each with its pieces.
+    pub objects: Lists<u32>,
+    /// Pieces of objects: cells under their names or at their places. Several objects may share one.
+    pub pieces: Lists<(Step, u32)>,
     /// The names in them.
     pub names: Vec<Vec<u8>>,
 }

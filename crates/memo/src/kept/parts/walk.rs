@@ -1,29 +1,63 @@
 //! Goes through what is evaluated, by name. Called when an evaluation that was traced has ended.
+//!
+//! 1. Objects are gone through in the order in which they were met, so that what has a short name is found under it.
+//! 2. Sets are gone through layer by layer. What a layer has that none above it hides is a piece, and sets that have it in common share it.
+//! 3. Of a derivation only what [pays](Evaluated::pays_in_derivation) is kept.
+//! 4. Objects below which there is no scalar are left out.
 
 use super::super::labels::is_scalar;
-use super::{Cell, Content, Step, Walked};
+use super::{Cell, Content, Lists, Step, Walked};
+use firn_ir::Shape;
 use firn_source::Symbol;
-use firn_value::{Attrs, Label, ThunkState, Value};
+use firn_value::{Attrs, Label, Slot, ThunkState, Value};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
+#[derive(Default)]
 struct Walk {
-    walked: Walked,
+    cells: Vec<Cell<Value>>,
     /// Cells by identity.
     known: FxHashMap<u64, u32>,
-    /// Objects by identity.
-    objects: FxHashMap<u64, u32>,
-    /// Names by symbol.
-    names: FxHashMap<Symbol, u32>,
-    todo: Vec<(u32, Value)>,
-    /// Cells of sets that others are laid over, by identity, in symbol order.
-    // PERF: a NixOS has a hundred sets of packages that share most of their cells, nearly all of them unevaluated: with each set gone through
-    // by itself 2.4 million cells were looked at to keep 107,000.
-    below: FxHashMap<u64, Rc<[Found]>>,
+    /// Objects, in the order in which they were met.
+    met: Vec<Value>,
+    /// Their numbers, by identity.
+    numbers: FxHashMap<u64, u32>,
+    /// Of the objects that were gone through, their pieces.
+    objects: Lists<u32>,
+    /// Cells of a list, or of a layer of a set.
+    pieces: Lists<(Place, u32)>,
+    /// Layers by identity.
+    // PERF: a NixOS has a hundred sets of packages that share most of their cells, nearly all of them unevaluated, and each output of a derivation
+    // is laid over what all its outputs have.
+    layers: FxHashMap<u64, Known>,
+    /// The names `drvPath` and `drvAttrs`, if anybody has named them.
+    derivation: [Option<Symbol>; 2],
+    /// Room for the layers of a set.
+    todo: Vec<Attrs>,
+    room: Vec<Layer>,
 }
 
-/// A cell that is evaluated and of use, under its name.
-type Found = (Symbol, Evaluated);
+/// A layer of a set: a set without layers.
+struct Layer {
+    identity: u64,
+    shape: &'static Shape,
+    slots: &'static [Slot],
+}
+
+/// What is known of a layer.
+enum Known {
+    /// The piece that all of it is.
+    Whole(u32),
+    /// What is evaluated in it, some of which was hidden so far.
+    Found(Rc<[(Place, Evaluated)]>),
+}
+
+/// Where a cell stands in its object.
+#[derive(Clone, Copy)]
+enum Place {
+    Name(Symbol),
+    At(u32),
+}
 
 /// A cell, what it came to, and the node of its production.
 #[derive(Clone, Copy)]
@@ -32,6 +66,11 @@ struct Evaluated {
     value: Value,
     node: Label,
 }
+
+/// So many ahead is fetched: cells, and objects.
+const AHEAD: usize = 12;
+/// Sets of fewer names are copied rather than laid over, so that they are met once.
+const SHARED_FROM: usize = 24;
 
 impl Evaluated {
     fn of(cell: Value) -> Option<Evaluated> {
@@ -46,66 +85,130 @@ impl Evaluated {
         };
         Some(Evaluated { cell, value, node })
     }
+
+    /// Whether it pays to know it of a derivation. What a derivation is made of is asked for to make it, and who takes its path does not make it.
+    // PERF: first edits of a host make 7 to 270 more of a million calls for it, and writing what is kept takes 36 M instructions instead of 64.
+    fn pays_in_derivation(&self) -> bool {
+        self.node != 0 || !is_scalar(self.value) || self.value.as_str().is_some_and(|string| !string.context().is_empty())
+    }
 }
 
 impl Walked {
     /// Goes through what is evaluated from a value on. Nothing is forced, and nothing counts as looked at.
     pub fn from(root: Value, node: Label) -> Walked {
-        let mut walk = Walk { walked: Walked::default(), known: FxHashMap::default(), objects: FxHashMap::default(), names: FxHashMap::default(), todo: Vec::new(), below: FxHashMap::default() };
+        let mut walk = Walk { derivation: [Symbol::find(b"drvPath"), Symbol::find(b"drvAttrs")], ..Walk::default() };
         if let Some(content) = walk.content(root) {
-            walk.walked.cells.push(Cell { node, content });
+            walk.cells.push(Cell { node, content });
         }
-        while let Some((object, value)) = walk.todo.pop() {
-            let mut cells = Vec::new();
-            if let Some(set) = value.as_attrs() {
-                for (name, cell) in walk.set(set.unguarded()) {
-                    cells.extend(walk.cell(cell).map(|cell| (Step::Name(walk.name(name)), cell)));
-                }
-            } else if let Some(list) = value.as_list() {
-                for (place, cell) in list.unguarded().iter().enumerate() {
-                    let cell = Evaluated::of(cell).and_then(|cell| walk.cell(cell));
-                    cells.extend(cell.map(|cell| (Step::Place(place as u32), cell)));
-                }
+        while let Some(&value) = walk.met.get(walk.objects.len()) {
+            if let Some(ahead) = walk.met.get(walk.objects.len() + AHEAD) {
+                ahead.fetch_ahead();
             }
-            walk.walked.objects[object as usize] = cells;
+            if let Some(set) = value.as_attrs() {
+                walk.set(set.unguarded());
+            } else if let Some(list) = value.as_list() {
+                let cells = evaluated(list.unguarded().slots()).map(|(at, cell)| (Place::At(at as u32), cell));
+                let piece = walk.piece(cells);
+                walk.objects.add(piece);
+            }
+            walk.objects.end();
         }
-        walk.walked
+        walk.finish()
     }
 }
 
+/// Those that are evaluated, and where.
+fn evaluated(slots: &'static [Slot]) -> impl Iterator<Item = (usize, Evaluated)> {
+    slots.iter().take(AHEAD).for_each(|slot| slot.get().fetch_ahead());
+    slots.iter().enumerate().filter_map(|(at, slot)| {
+        if let Some(ahead) = slots.get(at + AHEAD) {
+            ahead.get().fetch_ahead();
+        }
+        Some((at, Evaluated::of(slot.get())?))
+    })
+}
+
 impl Walk {
-    /// The cells of a set, in symbol order.
-    fn set(&mut self, set: Attrs) -> Vec<Found> {
-        let Some((upper, lower)) = set.layered() else {
-            return set.iter().filter_map(|(name, _, cell)| Some((name, Evaluated::of(cell)?))).collect();
+    fn set(&mut self, set: Attrs) {
+        // PERF: who goes through a set looks for room only once.
+        let (mut todo, mut layers) = (std::mem::take(&mut self.todo), std::mem::take(&mut self.room));
+        todo.push(set);
+        while let Some(set) = todo.pop() {
+            match set.layered() {
+                Some((upper, lower)) => todo.extend([lower, upper]),
+                None => {
+                    let (shape, slots) = set.flat();
+                    layers.push(Layer { identity: set.value().identity(), shape, slots });
+                }
+            }
+        }
+        let [drv_path, _] = self.derivation;
+        let is_derivation = drv_path.is_some_and(|name| layers.iter().any(|layer| layer.shape.index(name).is_some()));
+        for (at, layer) in layers.iter().enumerate() {
+            let piece = self.layer(layer, &layers[..at], is_derivation);
+            self.objects.add(piece);
+        }
+        layers.clear();
+        (self.todo, self.room) = (todo, layers);
+    }
+
+    /// The piece of a layer: what those above it do not hide.
+    fn layer(&mut self, layer: &Layer, above: &[Layer], is_derivation: bool) -> u32 {
+        let is_hidden = |place: Place| matches!(place, Place::Name(name) if above.iter().any(|layer| layer.shape.index(name).is_some()));
+        let (names, [_, made_of]) = (layer.shape.names(), self.derivation);
+        let found = || {
+            let found = evaluated(layer.slots).map(|(at, cell)| (names[at], cell));
+            let pays = found.filter(|(name, cell)| !is_derivation || Some(*name) != made_of && cell.pays_in_derivation());
+            pays.map(|(name, cell)| (Place::Name(name), cell))
         };
-        let mut found = self.set(upper);
-        let known = self.below.get(&lower.value().identity()).cloned();
-        let below = known.unwrap_or_else(|| {
-            let below: Rc<[Found]> = self.set(lower).into();
-            self.below.insert(lower.value().identity(), below.clone());
-            below
-        });
-        found.extend(below.iter().filter(|(name, _)| !upper.has(*name)));
-        found.sort_unstable_by_key(|(name, _)| *name);
-        found
+        if layer.slots.len() < SHARED_FROM {
+            return self.piece(found().filter(|&(place, _)| !is_hidden(place)));
+        }
+        let found: Rc<[_]> = match self.layers.get(&layer.identity) {
+            Some(Known::Whole(whole)) => return self.left_of(*whole, is_hidden),
+            Some(Known::Found(found)) => found.clone(),
+            None if above.is_empty() => {
+                let whole = self.piece(found());
+                self.layers.insert(layer.identity, Known::Whole(whole));
+                return whole;
+            }
+            None => found().collect(),
+        };
+        let piece = self.piece(found.iter().copied().filter(|&(place, _)| !is_hidden(place)));
+        let is_whole = !found.iter().any(|&(place, _)| is_hidden(place));
+        self.layers.insert(layer.identity, if is_whole { Known::Whole(piece) } else { Known::Found(found) });
+        piece
     }
 
-    fn name(&mut self, name: Symbol) -> u32 {
-        *self.names.entry(name).or_insert_with(|| {
-            self.walked.names.push(name.as_bytes().to_vec());
-            self.walked.names.len() as u32 - 1
-        })
+    /// What of a piece is not hidden.
+    fn left_of(&mut self, whole: u32, is_hidden: impl Fn(Place) -> bool) -> u32 {
+        let members = self.pieces.row(whole);
+        if !members.iter().any(|&(place, _)| is_hidden(place)) {
+            return whole;
+        }
+        let left: Vec<_> = members.iter().copied().filter(|&(place, _)| !is_hidden(place)).collect();
+        self.pieces.push(left);
+        self.pieces.len() as u32 - 1
     }
 
-    /// The number of a cell that is of use.
-    fn cell(&mut self, Evaluated { cell, value, node }: Evaluated) -> Option<u32> {
+    fn piece(&mut self, cells: impl Iterator<Item = (Place, Evaluated)>) -> u32 {
+        for (place, cell) in cells {
+            if let Some(number) = self.number(cell) {
+                self.pieces.add((place, number));
+            }
+        }
+        self.pieces.end();
+        self.pieces.len() as u32 - 1
+    }
+
+    /// The number of a cell, if it is of use.
+    fn number(&mut self, Evaluated { cell, value, node }: Evaluated) -> Option<u32> {
         if let Some(&known) = self.known.get(&cell.identity()) {
             return Some(known);
         }
         let content = self.content(value)?;
-        let number = self.walked.cells.len() as u32;
-        self.walked.cells.push(Cell { node, content });
+        let number = self.cells.len() as u32;
+        self.cells.push(Cell { node, content });
         self.known.insert(cell.identity(), number);
         Some(number)
     }
@@ -114,16 +217,84 @@ impl Walk {
         if is_scalar(value) {
             return Some(Content::Scalar(value));
         }
-        if value.as_attrs().is_none_or(|set| set.unguarded().is_empty()) && value.as_list().is_none_or(|list| list.unguarded().is_empty()) {
+        // PERF: what it is says the word itself; what is in it is asked when it has been fetched.
+        if value.as_attrs().is_none() && value.as_list().is_none() {
             return None;
         }
-        let number = *self.objects.entry(value.identity()).or_insert_with(|| {
-            let number = self.walked.objects.len() as u32;
-            self.walked.objects.push(Vec::new());
-            self.todo.push((number, value));
-            number
+        let number = *self.numbers.entry(value.identity()).or_insert_with(|| {
+            self.met.push(value);
+            self.met.len() as u32 - 1
         });
         Some(Content::Object(number))
     }
+
+    /// What is of use, numbered anew.
+    fn finish(self) -> Walked {
+        let has_use = |is_of_use: &[bool], object: u32| {
+            let mut members = self.objects.row(object).iter().flat_map(|&piece| self.pieces.row(piece));
+            members.any(|&(_, cell)| match self.cells[cell as usize].content {
+                Content::Scalar(_) => true,
+                // What was met before is of use as far as anybody knows.
+                Content::Object(below) => below <= object || is_of_use[below as usize],
+            })
+        };
+        let mut is_of_use = vec![false; self.objects.len()];
+        for object in (0..self.objects.len()).rev() {
+            is_of_use[object] = has_use(&is_of_use, object as u32);
+        }
+        let objects = Renumbered::new(&is_of_use);
+        let content = |content| match content {
+            Content::Object(object) => objects.get(object).map(Content::Object),
+            scalar => Some(scalar),
+        };
+        let mut walked = Walked::default();
+        let of_use: Vec<bool> = self.cells.iter().map(|cell| content(cell.content).is_some()).collect();
+        walked.cells.extend(self.cells.iter().filter_map(|cell| Some(Cell { node: cell.node, content: content(cell.content)? })));
+        let cells = Renumbered::new(&of_use);
+        let mut is_needed = vec![false; self.pieces.len()];
+        let has_members = |piece: u32| self.pieces.row(piece).iter().any(|&(_, cell)| cells.get(cell).is_some());
+        for object in (0..self.objects.len() as u32).filter(|&object| objects.get(object).is_some()) {
+            self.objects.row(object).iter().for_each(|&piece| is_needed[piece as usize] |= has_members(piece));
+        }
+        let pieces = Renumbered::new(&is_needed);
+        for object in (0..self.objects.len() as u32).filter(|&object| objects.get(object).is_some()) {
+            walked.objects.push(self.objects.row(object).iter().filter_map(|&piece| pieces.get(piece)));
+        }
+        let mut names: FxHashMap<Symbol, u32> = FxHashMap::default();
+        for piece in (0..self.pieces.len() as u32).filter(|&piece| pieces.get(piece).is_some()) {
+            let members = self.pieces.row(piece).iter().filter_map(|&(place, cell)| Some((place, cells.get(cell)?)));
+            walked.pieces.push(members.map(|(place, cell)| match place {
+                Place::At(place) => (Step::Place(place), cell),
+                Place::Name(name) => {
+                    let number = *names.entry(name).or_insert_with(|| {
+                        walked.names.push(name.as_bytes().to_vec());
+                        walked.names.len() as u32 - 1
+                    });
+                    (Step::Name(number), cell)
+                }
+            }));
+        }
+        walked
+    }
 }
 
+/// New numbers for those that stay.
+struct Renumbered(Vec<u32>);
+
+impl Renumbered {
+    fn new(stays: &[bool]) -> Renumbered {
+        let mut next = 0;
+        let number = |&stays: &bool| {
+            if !stays {
+                return u32::MAX;
+            }
+            next += 1;
+            next - 1
+        };
+        Renumbered(stays.iter().map(number).collect())
+    }
+
+    fn get(&self, number: u32) -> Option<u32> {
+        Some(self.0[number as usize]).filter(|&number| number != u32::MAX)
+    }
+}
