@@ -4,7 +4,7 @@
 //! was built is what its derivation says, unless only building tells its path: then nothing rests on it for longer than
 //! this run.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use firn_store::content_address::Method;
@@ -24,7 +24,7 @@ pub struct RecordedStore {
     store: Arc<dyn Store>,
     dir: StoreDir,
     sink: Arc<dyn Sink>,
-    made: Mutex<HashSet<StorePath>>,
+    made: Mutex<FxHashSet<StorePath>>,
 }
 
 impl RecordedStore {

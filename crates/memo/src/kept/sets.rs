@@ -171,17 +171,21 @@ impl Sets {
 
     /// The number of an observation. `read` says that it is the content of a file, or a listing, that there was.
     pub fn observe(&self, observation: &Observation, read: bool) -> ObservationId {
-        self.see(&observation.clone().into(), read)
+        // PERF: most were observed before, and need no copy of the question.
+        let known = self.observed().find(&observation.question, |answer| answer.digest() == observation.digest);
+        known.unwrap_or_else(|| self.see_anew(&observation.clone().into(), read))
     }
 
     /// As [`Sets::observe`], of what may have no digest yet: one is made ahead of need.
     pub fn see(&self, seen: &Seen, read: bool) -> ObservationId {
-        if let Some(id) = self.observed().find(seen) {
-            return id;
-        }
+        let known = self.observed().find(&seen.question, |answer| answer.digest() == seen.answer.digest());
+        known.unwrap_or_else(|| self.see_anew(seen, read))
+    }
+
+    fn see_anew(&self, seen: &Seen, read: bool) -> ObservationId {
         let mut observed = self.observed_mut();
         // Somebody else may have seen it meanwhile.
-        if let Some(id) = observed.find(seen) {
+        if let Some(id) = observed.find(&seen.question, |answer| answer.digest() == seen.answer.digest()) {
             return id;
         }
         if observed.len() >= MOST {

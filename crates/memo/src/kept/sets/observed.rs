@@ -51,10 +51,9 @@ impl Observed {
         &self.known(id).seen
     }
 
-    /// The number of what was seen before.
-    pub fn find(&self, seen: &Seen) -> Option<ObservationId> {
-        let mut answers = self.answers(self.by_question.get(&seen.question).copied());
-        answers.find(|&id| self.seen(id).answer.digest() == seen.answer.digest())
+    /// The number of an answer to a question that was seen before.
+    pub fn find(&self, question: &Question, is_it: impl Fn(&Answer) -> bool) -> Option<ObservationId> {
+        self.answers(self.by_question.get(question).copied()).find(|&id| is_it(&self.seen(id).answer))
     }
 
     /// Whether a question has been answered.
