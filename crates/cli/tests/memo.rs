@@ -43,8 +43,7 @@ fn difference(firn: &Tool, program: &Program) -> Option<String> {
     let name = format!("firn-memo-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let dir = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&dir).expect("a directory can be made");
-    for (name, text) in [("main.nix", &program.main), ("lib.nix", &program.lib), ("knot.nix", &program.knot)] {
-        let text = text.replace("LIB", "./lib.nix").replace("KNOT", "./knot.nix");
+    for (name, text) in program.files() {
         std::fs::write(dir.join(name), text).expect("a file can be written");
     }
     let file = dir.join("main.nix");
@@ -55,6 +54,12 @@ fn difference(firn: &Tool, program: &Program) -> Option<String> {
     });
     std::fs::remove_dir_all(&dir).expect("the directory can be removed");
     difference
+}
+
+/// A program that was not made by chance.
+fn written(main: &str, lib: &str, knot: &str) -> Program {
+    let [main, lib, knot, part] = [main, lib, knot, "{ }"].map(str::to_owned);
+    Program { main, lib, knot, part, strict: true, used: Vec::new() }
 }
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -181,7 +186,7 @@ builtins.seq x (builtins.seq second (builtins.trace \"line ${toString first.p}\"
 #[test]
 fn code_that_has_gone_is_not_missed() {
     let firn = Tool::firn().expect("firn is built for its own tests");
-    let program = Program { main: MISSED.to_owned(), lib: String::new(), knot: String::new(), strict: true, used: Vec::new() };
+    let program = written(MISSED, "", "");
     assert_eq!(difference(&firn, &program), None);
 }
 
@@ -204,7 +209,7 @@ const FAILING: [(&str, &str, &str); 2] = [
 fn failures_outside_are_traced_as_without_the_memo() {
     let firn = Tool::firn().expect("firn is built for its own tests");
     for (main, lib, knot) in FAILING {
-        let program = Program { main: main.to_owned(), lib: lib.to_owned(), knot: knot.to_owned(), strict: true, used: Vec::new() };
+        let program = written(main, lib, knot);
         assert_eq!(difference(&firn, &program), None, "{main}");
     }
 }
@@ -261,6 +266,6 @@ fn jobs_and_lists_show_the_same_parts_of_values() {
 fn report(firn: &Tool, used: Vec<u32>) -> String {
     let made = |choices: &[u32]| sharing::program(Choices::replayed(choices.to_vec()));
     let small = made(&shrink::shrink(used, |choices| difference(firn, &made(choices)).is_some()));
-    let Program { main, lib, knot, strict, .. } = &small;
-    format!("{main}\nlib: {lib}\nknot: {knot}\n(strict: {strict})\n{}\n", difference(firn, &small).unwrap_or_default())
+    let Program { main, lib, knot, part, strict, .. } = &small;
+    format!("{main}\nlib: {lib}\nknot: {knot}\npart: {part}\n(strict: {strict})\n{}\n", difference(firn, &small).unwrap_or_default())
 }

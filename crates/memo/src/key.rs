@@ -7,10 +7,10 @@
 use crate::Instances;
 use firn_source::Pos;
 use firn_value::{Expr, Function, Label, Lambda, Slot, Stamp, Thunk, ThunkState, Value, Work};
-use rustc_hash::{FxHashSet, FxHasher};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use std::cell::OnceCell;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Mutex;
 
 /// Why a call is not looked up, not remembered, or not answered from memory.
@@ -39,6 +39,8 @@ pub struct Key {
     pub positions: Vec<Pos>,
     /// Files of which a cell stands for itself and was not looked into.
     pub files: SmallVec<[Stamp; 4]>,
+    /// Cells for which nothing but an import is written, suspended when the key was taken, and the paths of the files.
+    pub imports: SmallVec<[(u64, &'static [u8]); 2]>,
 }
 
 /// What tells which cells are not looked into.
@@ -125,10 +127,11 @@ fn evaluated(cell: Value) -> Option<Value> {
 /// So many running productions are looked at.
 pub const INNERMOST: usize = 16;
 
-/// Thunks that stand for themselves in hashes: they were seen suspended. They do so for ever, also when forced (M3).
+/// Thunks that were seen suspended, and what they are in hashes: themselves, or the file that they import. They are that for ever, also
+/// when forced (M3).
 #[derive(Debug, Default)]
 pub struct Identified {
-    all: Mutex<FxHashSet<u64>>,
+    all: Mutex<FxHashMap<u64, u64>>,
 }
 
 /// The value of a cell that is known without evaluating it: it has been evaluated, or is a constant. What was observed to
@@ -155,6 +158,16 @@ fn constant(thunk: &'static Thunk) -> Option<Value> {
     }
 }
 
+/// The path of the file whose value a suspended cell will be, if nothing but its import is written there. A file has one value in a
+/// process, so every such cell of that path comes to the same word.
+fn imported(thunk: &'static Thunk) -> Option<&'static [u8]> {
+    let Expr::Call(call) = thunk.suspended_body()?.0.code() else { return None };
+    let (Expr::Const(callee, _), [Expr::Const(path, _)]) = (&call.fun, call.args) else { return None };
+    let is_import = matches!(callee.as_function(), Some(Function::Primop(primop)) if primop.name == "import");
+    // The set of a derivation is made anew by each import.
+    path.as_path().filter(|path| is_import && !path.ends_with(b".drv"))
+}
+
 /// Builds the value of a thunk for which nothing but a list, a set or a function is written. That evaluates nothing, prints nothing and
 /// cannot fail, and the cell goes on counting as unevaluated.
 pub type Build<'a> = &'a dyn Fn(&'static Thunk) -> Option<Value>;
@@ -178,9 +191,10 @@ struct Walk<'a> {
     left: usize,
     positions: Vec<Pos>,
     files: SmallVec<[Stamp; 4]>,
+    imports: SmallVec<[(u64, &'static [u8]); 2]>,
     outside: Outside<'a>,
-    identified: &'a FxHashSet<u64>,
-    newly: SmallVec<[u64; 16]>,
+    identified: &'a FxHashMap<u64, u64>,
+    newly: SmallVec<[(u64, u64); 16]>,
     build: Build<'a>,
 }
 
@@ -205,6 +219,7 @@ impl Key {
             left: limit,
             positions: Vec::new(),
             files: SmallVec::new(),
+            imports: SmallVec::new(),
             outside,
             identified: &identified,
             newly: SmallVec::new(),
@@ -212,9 +227,9 @@ impl Key {
         };
         std::ptr::from_ref(code).addr().hash(&mut walk.hasher);
         walk.run()?;
-        let Walk { hasher, positions, files, newly, .. } = walk;
+        let Walk { hasher, positions, files, imports, newly, .. } = walk;
         identified.extend(newly);
-        Ok(Key { code, words, hash: hasher.finish(), positions, files })
+        Ok(Key { code, words, hash: hasher.finish(), positions, files, imports })
     }
 }
 
@@ -280,18 +295,24 @@ impl Walk<'_> {
     }
 
     fn thunk(&mut self, cell: Value, thunk: &'static Thunk, part: Part) -> Result<(), Refusal> {
-        let is_identified = self.identified.contains(&cell.identity());
-        if !is_identified && let Some(value) = self.known(cell, thunk, part) {
+        let identified = self.identified.get(&cell.identity()).copied();
+        if identified.is_none()
+            && let Some(value) = self.known(cell, thunk, part)
+        {
             self.todo.push((value, part));
             return Ok(());
         }
         if !self.first(cell, part) {
             return Ok(());
         }
-        self.mix(part, cell.identity());
-        if !is_identified {
-            self.newly.push(cell.identity());
-        }
+        let imported = imported(thunk);
+        self.imports.extend(imported.map(|path| (cell.identity(), path)));
+        let stands_as = identified.unwrap_or_else(|| {
+            let stands_as = imported.map_or(cell.identity(), |path| FxBuildHasher.hash_one((12u8, path)));
+            self.newly.push((cell.identity(), stands_as));
+            stands_as
+        });
+        self.mix(part, stands_as);
         if self.stands_for_itself(cell, Part::Hidden) {
             return Ok(());
         }

@@ -2,7 +2,8 @@
 //!
 //! Words that are equal correspond to themselves. Others correspond when they are known, of equal shape and content, and
 //! functions when they have the same code over corresponding captures and nobody but the call can reach the first
-//! (`docs/memo-soundness.md`, "Arguments"). A suspended value corresponds to nothing but itself.
+//! (`docs/memo-soundness.md`, "Arguments"). A suspended value corresponds to nothing but itself; a suspended import corresponds to
+//! one of the same file that has come to its value.
 
 use crate::Instances;
 use crate::key::{Key, known, seen};
@@ -36,7 +37,9 @@ impl Pairs {
         let mut pairs = Pairs::default();
         let mut todo: Vec<(Value, Value)> = first.words.iter().copied().zip(second.words.iter().copied()).collect();
         while let Some((a, b)) = todo.pop() {
-            pairs.pair(a, b, &near, &mut todo)?;
+            if !pairs.imports(a, b, (first, second), &near) {
+                pairs.pair(a, b, &near, &mut todo)?;
+            }
         }
         (pairs.functions.is_empty() || pairs.is_consistent(&first.files, instances)).then_some(pairs)
     }
@@ -67,6 +70,22 @@ impl Pairs {
             return Some(());
         }
         self.values(a, b, near, todo)
+    }
+
+    /// Whether both cells are imports of one file, of which the second is suspended and the first has come to the file's value. The second
+    /// will come to that very word, and rests on what the first observed.
+    fn imports(&mut self, a: Value, b: Value, (first, second): (&Key, &Key), near: &impl Fn(Stamp) -> bool) -> bool {
+        let path = |key: &Key, cell: Value| key.imports.iter().find(|&&(identity, _)| identity == cell.identity()).map(|&(_, path)| path);
+        if a == b || self.images.contains_key(&a.identity()) || !near(a.stamp()) {
+            return false;
+        }
+        let is_same = path(first, a).is_some_and(|file| path(second, b) == Some(file)) && known(b).is_none();
+        let Some((value, label)) = seen(a).filter(|_| is_same) else { return false };
+        self.labels.insert(label);
+        self.cells_differ = true;
+        self.images.insert(a.identity(), b);
+        self.itself.push(value);
+        true
     }
 
     fn values(&mut self, a: Value, b: Value, near: &impl Fn(Stamp) -> bool, todo: &mut Vec<(Value, Value)>) -> Option<()> {

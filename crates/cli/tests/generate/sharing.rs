@@ -14,8 +14,20 @@ const HELPERS: &str = "memo = builtins.memoise; \
     len = e: builtins.length (lst e); ";
 
 /// Arguments that calls often share.
-const ARGUMENTS: [&str; 10] = [
-    "1", "2", "{ a = 1; }", "{ a = 1; b = { c = 2; }; }", "[ 1 2 ]", "\"s\"", "s0", "{ a = 1; f = p: p; }", "{ }", "v0",
+const ARGUMENTS: [&str; 13] = [
+    "1",
+    "2",
+    "{ a = 1; }",
+    "{ a = 1; b = { c = 2; }; }",
+    "[ 1 2 ]",
+    "\"s\"",
+    "s0",
+    "{ a = 1; f = p: p; }",
+    "{ }",
+    "v0",
+    "[ (import PART) ]",
+    "{ a = import PART; b = import KNOT; }",
+    "(import PART)",
 ];
 
 struct Maker {
@@ -29,7 +41,7 @@ struct Maker {
     fresh: usize,
 }
 
-/// A program in files. Where a text names another, it says `LIB` or `KNOT`.
+/// A program in files. Where a text names another, it says `LIB`, `KNOT` or `PART`.
 pub struct Program {
     /// The program itself.
     pub main: String,
@@ -37,10 +49,20 @@ pub struct Program {
     pub lib: String,
     /// What holds results of the functions in `lib`, which import it.
     pub knot: String,
+    /// What arguments import: a value, or a function of such.
+    pub part: String,
     /// Whether the result is printed strictly.
     pub strict: bool,
     /// The choices it used.
     pub used: Vec<u32>,
+}
+
+impl Program {
+    /// Its files, of which the first is asked about.
+    pub fn files(&self) -> [(&'static str, String); 4] {
+        [("main.nix", &self.main), ("lib.nix", &self.lib), ("knot.nix", &self.knot), ("part.nix", &self.part)]
+            .map(|(name, text)| (name, text.replace("LIB", "./lib.nix").replace("KNOT", "./knot.nix").replace("PART", "./part.nix")))
+    }
 }
 
 /// The program that `choices` describe.
@@ -59,6 +81,13 @@ pub fn program(choices: Choices) -> Program {
         maker.plain_argument(),
         maker.plain_argument()
     );
+    maker.fuel = 12;
+    let part = match maker.choices.below(3) {
+        0 => maker.function("x", Maker::term),
+        1 => maker.term(),
+        _ => format!("{{ a = {}; f = {}; }}", maker.leaf(), maker.function("x", Maker::term)),
+    };
+    let part = format!("let {HELPERS} l = import LIB; in {part}");
     maker.fuel = 80;
     maker.lib = "l.";
     maker.callable = 1;
@@ -80,7 +109,7 @@ pub fn program(choices: Choices) -> Program {
         values.join(" "),
         shown.join(" ")
     );
-    Program { main, lib, knot, strict, used: maker.choices.used() }
+    Program { main, lib, knot, part, strict, used: maker.choices.used() }
 }
 
 impl Maker {
