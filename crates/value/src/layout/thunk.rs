@@ -265,6 +265,18 @@ impl Thunk {
         matches!(header_kind(self.head.load()), kind::FORCED | kind::LABELLED)
     }
 
+    /// A result that anyone may take, and its label: zero for none.
+    #[inline]
+    pub fn evaluated(&'static self) -> Option<(Value, Label)> {
+        let head = self.head.load();
+        let label = match header_kind(head) {
+            kind::FORCED => 0,
+            kind::LABELLED => header_low(head) as Label,
+            _ => return None,
+        };
+        Some((self.slot(0).get(), label))
+    }
+
     /// The result and its label, if it has one.
     #[inline]
     pub fn labelled(&'static self) -> Option<(Value, Label)> {
