@@ -56,15 +56,8 @@ type Later = Box<dyn FnOnce() -> Batch + Send>;
 enum Order {
     Write(Batch),
     Make(Later),
-}
-
-impl Order {
-    fn sealed(self) -> Sealed {
-        match self {
-            Order::Write(batch) => Sealed::new(batch),
-            Order::Make(make) => Sealed::new(make()),
-        }
-    }
+    /// What has come is written without waiting for more.
+    Go,
 }
 
 /// A thread that writes.
@@ -91,6 +84,11 @@ impl Writer {
         self.order(Order::Make(Box::new(make)));
     }
 
+    /// Has written what was handed over, now: more takes a while to come.
+    pub fn go(&self) {
+        self.order(Order::Go);
+    }
+
     fn order(&self, order: Order) {
         if let Some(orders) = &self.orders {
             // A writer that has stopped takes nothing more; `finish` tells why.
@@ -113,6 +111,9 @@ impl Writer {
 fn write_all(environment: &Environment, limit: u64, received: &Receiver<Order>) -> Result<(), heed::Error> {
     while let Ok(first) = received.recv() {
         let batches = gathered(first, received);
+        if batches.is_empty() {
+            continue;
+        }
         let now = batches.iter().map(|batch| batch.now).max().unwrap_or(0);
         match write(environment, &batches) {
             // Full of its own size: make room and try once more.
@@ -134,9 +135,15 @@ fn write_all(environment: &Environment, limit: u64, received: &Receiver<Order>) 
 // PERF: 2,292 jobs of nixpkgs made 1,480 transactions and wrote 131 MB for a database of 18.
 fn gathered(first: Order, received: &Receiver<Order>) -> Vec<Sealed> {
     let until = Instant::now() + WHILE;
-    let mut batches = vec![first.sealed()];
-    while let Ok(order) = received.recv_timeout(until.saturating_duration_since(Instant::now())) {
-        batches.push(order.sealed());
+    let mut batches = Vec::new();
+    let mut next = Some(first);
+    while let Some(order) = next {
+        batches.push(match order {
+            Order::Write(batch) => Sealed::new(batch),
+            Order::Make(make) => Sealed::new(make()),
+            Order::Go => break,
+        });
+        next = received.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
     }
     batches
 }

@@ -486,6 +486,10 @@ impl Memory {
         });
         let Some(answer) = self.keeper.record(encoded, &kept) else { return };
         self.write(Batch { answers: vec![answer], now, ..Batch::default() });
+        if learning.is_some() {
+            // PERF: what was learned comes when the answer is written.
+            lock(&self.writer).iter().for_each(Writer::go);
+        }
         // What was printed is no part, so nobody needs to know where it stands.
         let quiet = || self.keeper.whole(gathered, &kept, &[]);
         self.keep_parts(plan, learning, machine, &kept.key, quiet, kept.cost, &kept.roles);

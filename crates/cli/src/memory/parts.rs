@@ -32,8 +32,13 @@ pub(super) enum Plan {
     Take(Box<Known>, Watch),
 }
 
-/// Who goes through what was learned: the bytes, and the texts that were cut.
-pub(super) type Learning = std::thread::JoinHandle<(Vec<u8>, Vec<CutText>)>;
+/// Who goes through what was learned.
+pub(super) struct Learning {
+    /// Gives the bytes.
+    thread: std::thread::JoinHandle<Vec<u8>>,
+    /// The texts that were cut.
+    texts: Vec<CutText>,
+}
 
 /// What was learned.
 pub(super) struct Known {
@@ -174,20 +179,20 @@ impl Memory {
             return None;
         }
         let learned = machine.learned().filter(|_| self.is_worth_learning(cost))?;
-        let (shared, roles) = (machine.shared.clone(), roles.clone());
+        let (shared, roles, texts) = (machine.shared.clone(), roles.clone(), learned.texts.clone());
         let work = move || {
             let mut parts = learned.parts();
             parts.hashes = firn_builtins::hashes_in(&shared, parts.contexts().into_iter());
-            let bytes = parts.encode(&roles);
-            (bytes, parts.texts)
+            parts.encode(&roles)
         };
-        std::thread::Builder::new().name("firn parts".to_owned()).spawn(work).ok()
+        let thread = std::thread::Builder::new().name("firn parts".to_owned()).spawn(work).ok()?;
+        Some(Learning { thread, texts })
     }
 
     /// Keeps what was learned, or notes that parts saved little. `whole` is what the answer rests on.
     pub(super) fn keep_parts(&self, plan: Plan, learning: Option<Learning>, machine: &Machine, key: &Key, whole: impl FnOnce() -> SetId, cost: Duration, roles: &Roles) {
-        if let Some((bytes, texts)) = learning.and_then(|learning| learning.join().ok()) {
-            self.keep_learned(key, bytes, &texts, whole(), cost, roles);
+        if let Some(learning) = learning {
+            self.keep_learned(key, learning, whole(), cost, roles);
         } else if let Plan::Take(known, _) = plan {
             let detail = || format!("{} parts of an earlier evaluation were taken", machine.parts_taken());
             self.log.detail_of(detail);
@@ -199,10 +204,12 @@ impl Memory {
         }
     }
 
-    fn keep_learned(&self, key: &Key, bytes: Vec<u8>, texts: &[CutText], whole: SetId, cost: Duration, roles: &Roles) {
+    fn keep_learned(&self, key: &Key, learning: Learning, whole: SetId, cost: Duration, roles: &Roles) {
         let sets = labels::sets();
-        let observed = sets.without_code(whole, texts.iter().map(|text| &text.path));
-        if let Ok(Encoded { root, durability, nodes }) = sets.encode(observed, roles) {
+        let observed = sets.without_code(whole, learning.texts.iter().map(|text| &text.path));
+        // PERF: that is done while others go through what was learned.
+        let encoded = sets.encode(observed, roles);
+        if let (Ok(Encoded { root, durability, nodes }), Ok(bytes)) = (encoded, learning.thread.join()) {
             self.write_parts(key, bytes, root, durability, nodes, cost);
         }
     }
