@@ -246,7 +246,7 @@ impl Machine {
         };
         let ast = Stats::time(&self.stats.parse_time, Doing::Parse, parse);
         let ast = ast.map_err(|e| Error::new(ErrorKind::Parse, e.message.clone()).at(e.pos))?;
-        self.note_places(|each| ast.each_path(each), base, text);
+        self.note_places(|each| ast.each_path_beyond(each), base, text);
         self.warn_of(&ast)?;
         Ok(ast)
     }
@@ -265,7 +265,7 @@ impl Machine {
         let text = text.as_ref().map_or(&[][..], |text| &text[..]);
         match self.at_home(text, |home| firn_syntax::parse_bindings(file, base.as_bytes(), home, syntax, closed)) {
             Ok(ast) => {
-                self.note_places(|each| ast.each_path(each), base, text);
+                self.note_places(|each| ast.each_path_beyond(each), base, text);
                 self.warn_of(&ast)?;
                 self.lowered(ast, scope).map(Bindings::Set)
             }

@@ -11,7 +11,7 @@ use firn_host::{AbsPath, Follow};
 use firn_source::{Origin, Pos};
 use firn_value::{Context, Result, Thunk, Value};
 
-/// Is told of a path literal: whether it is written in full, and the path that it means.
+/// Is told of a path literal that may lead out of its directory: whether it is written in full, and the path that it means.
 pub(crate) type EachPath<'a> = &'a mut dyn FnMut(bool, &[u8]);
 
 impl Machine {

@@ -540,15 +540,15 @@ impl Ast {
         self.nodes.iter().filter_map(|node| if let Expr::Path(text) = *node { Some(self.text(text)) } else { None })
     }
 
-    /// Tells of every path literal: whether it is written in full (`/x`, `~/x`), and the path that it means.
-    pub fn each_path(&self, mut each: impl FnMut(bool, &[u8])) {
-        let mut path = Vec::new();
-        for node in &self.nodes {
-            if let Expr::Path(text) = *node {
-                path.clear();
-                self.path_literal(text, &mut path);
-                each(self.relative_path(text).is_none(), &path);
-            }
+    /// Tells of path literals that may lead out of their directory: whether one is written in full (`/x`, `~/x`), and the path that it means.
+    pub fn each_path_beyond(&self, mut each: impl FnMut(bool, &[u8])) {
+        let paths = self.nodes.iter().filter_map(|node| if let Expr::Path(text) = *node { Some(text) } else { None });
+        // PERF: nearly every one lies below, as its letters tell.
+        let is_below = |text| self.relative_path(text).is_some_and(|literal| !literal.windows(2).any(|pair| pair == b".."));
+        for text in paths.filter(|&text| !is_below(text)) {
+            let mut path = Vec::new();
+            self.path_literal(text, &mut path);
+            each(self.relative_path(text).is_none(), &path);
         }
     }
 

@@ -16,6 +16,8 @@ struct Ready {
     // PERF: told by where it is: copying and comparing texts took longer than gathering their tokens.
     text: Option<SourceText>,
     tokens: Vec<Token>,
+    /// Room for what stands between them.
+    room: Vec<(u32, u32)>,
     /// Whether the tokens are the same whatever becomes of pipe operators.
     is_plain: bool,
     /// The token that opened what the last closing brace closes.
@@ -58,7 +60,7 @@ pub struct Gaps {
     /// Where the first token begins and the last one ends.
     tokens: (u32, u32),
     /// All but single blanks, ascending; one may follow another.
-    pieces: Vec<(u32, u32)>,
+    pieces: Box<[(u32, u32)]>,
 }
 
 impl Gaps {
@@ -88,8 +90,10 @@ impl Ready {
     fn make(&mut self, text: &[u8]) -> Option<Gaps> {
         self.text = None;
         // Where the feature is off, such an operator is an error, which the same tokens tell.
-        let Noted { lexed, gaps: pieces, is_piped, opened } = lex_noting(text, std::mem::take(&mut self.tokens));
+        let Noted { lexed, gaps, is_piped, opened } = lex_noting(text, std::mem::take(&mut self.tokens), std::mem::take(&mut self.room));
         self.tokens = lexed.tokens;
+        let pieces = gaps.as_slice().into();
+        self.room = gaps;
         self.opened = opened;
         self.is_plain = !is_piped;
         let (_end, tokens) = self.tokens.split_last().filter(|_| lexed.error.is_none())?;

@@ -133,15 +133,21 @@ struct Lexer<'a, const NOTES: bool> {
 }
 
 pub(crate) fn lex(file: Option<&'static SourceFile>, text: &[u8], pipes: bool, tokens: Vec<Token>) -> Lexed {
-    lex_all::<false>(file, text, pipes, tokens).lexed
+    lex_all::<false>(file, text, pipes, tokens, Vec::new()).lexed
 }
 
-/// As [`lex`], with pipe operators, of a text whose errors nobody asks for.
-pub(crate) fn lex_noting(text: &[u8], tokens: Vec<Token>) -> Noted {
-    lex_all::<true>(None, text, true, tokens)
+/// As [`lex`], with pipe operators, of a text whose errors nobody asks for; `tokens` and `gaps` are room for those.
+pub(crate) fn lex_noting(text: &[u8], tokens: Vec<Token>, gaps: Vec<(u32, u32)>) -> Noted {
+    lex_all::<true>(None, text, true, tokens, gaps)
 }
 
-fn lex_all<const NOTES: bool>(file: Option<&'static SourceFile>, text: &[u8], pipes: bool, tokens: Vec<Token>) -> Noted {
+fn lex_all<const NOTES: bool>(
+    file: Option<&'static SourceFile>,
+    text: &[u8],
+    pipes: bool,
+    tokens: Vec<Token>,
+    gaps: Vec<(u32, u32)>,
+) -> Noted {
     let mut lexer = Lexer::<NOTES> {
         file,
         text,
@@ -152,11 +158,12 @@ fn lex_all<const NOTES: bool>(file: Option<&'static SourceFile>, text: &[u8], pi
         plain_until: 0,
         pipes,
         is_piped: false,
-        gaps: Vec::new(),
+        gaps,
         opens: Vec::new(),
         opened: None,
     };
     lexer.tokens.clear();
+    lexer.gaps.clear();
     lexer.tokens.reserve(text.len() / 4 + 2);
     let error = loop {
         let step = match lexer.mode {
