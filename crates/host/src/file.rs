@@ -109,6 +109,11 @@ impl FileContent {
         Arc::unwrap_or_clone(bytes)
     }
 
+    /// Whether it is one and the same.
+    pub(crate) fn is_same(&self, other: &FileContent) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// How many hold it.
     #[cfg(test)]
     pub(crate) fn holders(&self) -> usize {

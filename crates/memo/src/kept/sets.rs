@@ -178,14 +178,14 @@ impl Sets {
 
     /// As [`Sets::observe`], of what may have no digest yet: one is made ahead of need.
     pub fn see(&self, seen: &Seen, read: bool) -> ObservationId {
-        let known = self.observed().find(&seen.question, |answer| answer.digest() == seen.answer.digest());
+        let known = self.observed().find(&seen.question, |answer| answer.is_same(&seen.answer));
         known.unwrap_or_else(|| self.see_anew(seen, read))
     }
 
     fn see_anew(&self, seen: &Seen, read: bool) -> ObservationId {
         let mut observed = self.observed_mut();
         // Somebody else may have seen it meanwhile.
-        if let Some(id) = observed.find(&seen.question, |answer| answer.digest() == seen.answer.digest()) {
+        if let Some(id) = observed.find(&seen.question, |answer| answer.is_same(&seen.answer)) {
             return id;
         }
         if observed.len() >= MOST {

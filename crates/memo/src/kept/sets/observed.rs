@@ -3,7 +3,9 @@
 use super::super::group::Given;
 use super::{ObservationId, may_outlive};
 use firn_host::{AbsPath, Answer, Durability, Observation, Question, Seen};
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
 
 struct Known {
     seen: Seen,
@@ -17,8 +19,8 @@ struct Known {
 
 pub(super) struct Observed {
     all: Vec<Known>,
-    /// The last one of each question.
-    by_question: FxHashMap<Question, ObservationId>,
+    /// The last one of each question, by the question.
+    by_question: HashTable<ObservationId>,
     /// Of the code of a file, the bytes that it was read from.
     pub texts: FxHashMap<ObservationId, ObservationId>,
     /// Of members of groups, which places have the name.
@@ -29,7 +31,7 @@ impl Observed {
     /// Nothing but what stands for too much, and for something printed.
     pub fn new() -> Observed {
         let mut observed =
-            Observed { all: Vec::new(), by_question: FxHashMap::default(), texts: FxHashMap::default(), members: FxHashMap::default() };
+            Observed { all: Vec::new(), by_question: HashTable::new(), texts: FxHashMap::default(), members: FxHashMap::default() };
         // No such setting is ever stored.
         for name in ["more observations than can be told apart", "something that was printed"] {
             let question = Question::Setting(name.as_bytes().into());
@@ -46,6 +48,12 @@ impl Observed {
         &self.all[id.0 as usize]
     }
 
+    /// The last answer to a question.
+    fn last(&self, question: &Question) -> Option<ObservationId> {
+        let hash = FxBuildHasher.hash_one(question);
+        self.by_question.find(hash, |&id| self.seen(id).question == *question).copied()
+    }
+
     /// What a number stands for.
     pub fn seen(&self, id: ObservationId) -> &Seen {
         &self.known(id).seen
@@ -53,18 +61,27 @@ impl Observed {
 
     /// The number of an answer to a question that was seen before.
     pub fn find(&self, question: &Question, is_it: impl Fn(&Answer) -> bool) -> Option<ObservationId> {
-        self.answers(self.by_question.get(question).copied()).find(|&id| is_it(&self.seen(id).answer))
+        self.answers(self.last(question)).find(|&id| is_it(&self.seen(id).answer))
     }
 
     /// Whether a question has been answered.
     pub fn has(&self, question: &Question) -> bool {
-        self.by_question.contains_key(question)
+        self.last(question).is_some()
     }
 
     /// A new one.
     pub fn add(&mut self, seen: &Seen, read: bool) -> ObservationId {
         let id = ObservationId(self.len());
-        let before = self.by_question.insert(seen.question.clone(), id);
+        let hash = FxBuildHasher.hash_one(&seen.question);
+        let before = match self.by_question.find_mut(hash, |&id| self.all[id.0 as usize].seen.question == seen.question) {
+            Some(last) => Some(std::mem::replace(last, id)),
+            None => {
+                let all = &self.all;
+                let hash_of = |&id: &ObservationId| all.get(id.0 as usize).map_or(hash, |known| FxBuildHasher.hash_one(&known.seen.question));
+                self.by_question.insert_unique(hash, id, hash_of);
+                None
+            }
+        };
         let storable = may_outlive(&seen.question, seen.durability, || seen.answer.digest());
         self.all.push(Known { seen: seen.clone(), storable, read, before });
         id
@@ -84,7 +101,7 @@ impl Observed {
 
     /// The answers to a question.
     pub fn answers_to(&self, question: &Question) -> Vec<ObservationId> {
-        self.answers(self.by_question.get(question).copied()).collect()
+        self.answers(self.last(question)).collect()
     }
 
     /// The first of these that must not be stored.
