@@ -41,8 +41,9 @@ impl Machine {
         })
     }
 
-    /// Forces a thunk of the running instance while nothing but values is to be kept.
-    // PERF: with the memo and without it this is the same code: nearly every thunk is of the running instance, and quiet.
+    /// Forces a thunk of the running instance while the running production has nothing but values to keep.
+    // PERF: with the memo and without it, and where values may have labels, this is the same code: nearly every thunk is of the running instance,
+    // and quiet.
     #[inline(always)]
     fn force_here(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         let Some(claim) = thunk.claim_code_here(self.thread) else { return self.force_otherwise(thunk, pos) };
@@ -53,13 +54,20 @@ impl Machine {
                 claim.publish_evenly(value);
                 Ok(value)
             }
+            Ok(value) if claim.is_quiet() => {
+                claim.publish(value);
+                Ok(value)
+            }
             result => self.end_here(thunk, claim, result),
         }
     }
 
-    /// The same for what is no code, or not of the running instance.
+    /// The same for what is no code, or not of the running instance, or evaluated and has a label, or where the running production has one.
     #[inline(never)]
     fn force_otherwise(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
+        if self.labelled.get() {
+            return self.force_carefully(thunk, pos);
+        }
         if thunk.is_code() { self.force_elsewhere(thunk, pos) } else { self.force_application_here(thunk, pos) }
     }
 
@@ -96,14 +104,14 @@ impl Machine {
         }
     }
 
-    /// Forces what is not evaluated where values may have labels.
-    // PERF: three tenths of what jobs of nixpkgs force is forced by who has observed something already: each has a production of its own at once.
+    /// Forces what is not evaluated where values may have labels, in a production of its own.
+    // PERF: three tenths of what jobs of nixpkgs force is forced by who has observed something already.
     #[inline(always)]
     fn force_labelled(&self, thunk: &'static Thunk, pos: Pos) -> Result<Value> {
         if self.is_stack_low() || !self.is_here() {
             return self.force_watched(thunk, pos);
         }
-        let Some(claim) = thunk.claim_code(self.thread) else { return self.force_watched(thunk, pos) };
+        let Some(claim) = thunk.claim_code(self.thread) else { return self.force_application_here(thunk, pos) };
         Stats::bump(&self.stats.forces);
         let outer = claim.begin();
         let (body, captures) = claim.code();
@@ -136,6 +144,10 @@ impl Machine {
         match self.apply(claim.application(), pos) {
             Ok(value) if claim.ends_evenly() => {
                 claim.publish_evenly(value);
+                Ok(value)
+            }
+            Ok(value) if claim.is_quiet() => {
+                claim.publish(value);
                 Ok(value)
             }
             result => self.end_here(thunk, claim, result),

@@ -28,7 +28,7 @@ impl Machine {
         std::ptr::from_ref(&marker).addr() <= self.stack_limit.get()
     }
 
-    /// Whether there is enough stack, nothing is evaluated on behalf of another instance, and no value has a label.
+    /// Whether there is enough stack, nothing is evaluated on behalf of another instance, and nothing taken of an earlier evaluation.
     #[inline(always)]
     pub(crate) fn is_clear(&self) -> bool {
         let marker = 0u8;
@@ -40,9 +40,9 @@ impl Machine {
         self.set_fence();
     }
 
-    /// To be called where more or less is evaluated on behalf of other instances than before.
+    /// To be called where more or less is evaluated on behalf of other instances than before, or parts are taken from now on.
     pub(crate) fn set_fence(&self) {
-        let is_open = self.aheads.get() == 0 && !self.labelled.get();
+        let is_open = self.aheads.get() == 0 && self.learning.following.get().is_none();
         self.fence.set(if is_open { self.stack_limit.get() } else { usize::MAX });
     }
 
