@@ -34,6 +34,19 @@ const KEPT: usize = 64 << 10;
 /// firn's allocator, for `#[global_allocator]`.
 pub struct Allocator;
 
+impl Allocator {
+    /// Has the C library take what its own parts ask for from one arena, whichever thread asks. To be called before there are other threads.
+    // PERF: it would make one for each thread and let it grow page by page, and each time every processor is told: the database asked for a dozen to
+    // some hundred pages when an answer was kept.
+    pub fn begin(&self) {
+        #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+        // SAFETY: sets a number in the C library; nothing else runs yet.
+        unsafe {
+            libc::mallopt(libc::M_ARENA_MAX, 1);
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct List {
     first: *mut u8,
