@@ -56,8 +56,9 @@ fn asks(dir: &Path, cache: &str, remote: &str, attribute: &str) -> Output {
 fn request(address: &str, head: &str, body: &[u8]) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     let length = if head.starts_with("PUT") { format!("Content-Length: {}\r\n", body.len()) } else { String::new() };
-    write!(stream, "{head}\r\nHost: {address}\r\nConnection: close\r\n{length}\r\n").unwrap();
-    let _ = stream.write_all(body);
+    // In one piece, and whatever becomes of it: a server may refuse what it has seen the first line of, and hang up.
+    let request = [format!("{head}\r\nHost: {address}\r\nConnection: close\r\n{length}\r\n").as_bytes(), body].concat();
+    let _ = stream.write_all(&request);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     let at = answer.windows(4).position(|end| end == b"\r\n\r\n").unwrap_or(answer.len());
