@@ -21,7 +21,8 @@ pub use reference::{Kind, Places, StoreReference};
 pub use texts::Text;
 pub use view::StoreView;
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use firn_store::content_address::Method;
@@ -176,9 +177,9 @@ pub struct EvalOnly {
 
 #[derive(Default)]
 struct AllMade {
-    objects: HashMap<StorePath, Made>,
+    objects: FxHashMap<StorePath, Made>,
     /// What is known of those that came from other stores.
-    infos: HashMap<StorePath, Arc<PathInfo>>,
+    infos: FxHashMap<StorePath, Arc<PathInfo>>,
     texts: Texts,
 }
 
@@ -263,6 +264,10 @@ impl Store for EvalOnly {
 
     fn info(&self, path: &StorePath) -> Result<Option<Arc<PathInfo>>> {
         Ok(self.made().infos.get(path).cloned())
+    }
+
+    fn is_made(&self, path: &StorePath) -> bool {
+        self.made().objects.contains_key(path)
     }
 
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {

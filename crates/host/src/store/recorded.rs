@@ -4,8 +4,7 @@
 //! was built is what its derivation says, unless only building tells its path: then nothing rests on it for longer than
 //! this run.
 
-use rustc_hash::FxHashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use firn_store::content_address::Method;
 use firn_store::context::Built;
@@ -24,13 +23,12 @@ pub struct RecordedStore {
     store: Arc<dyn Store>,
     dir: StoreDir,
     sink: Arc<dyn Sink>,
-    made: Mutex<FxHashSet<StorePath>>,
 }
 
 impl RecordedStore {
     /// Tells `sink` what `store` was asked.
     pub fn new(store: Arc<dyn Store>, dir: StoreDir, sink: Arc<dyn Sink>) -> RecordedStore {
-        RecordedStore { store, dir, sink, made: Mutex::default() }
+        RecordedStore { store, dir, sink }
     }
 
     /// The digest of what a store says of an object: whether it exists and what it refers to. Asked again to verify.
@@ -49,16 +47,8 @@ impl RecordedStore {
         Some(fold.finish())
     }
 
-    fn is_made_here(&self, path: &StorePath) -> bool {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
-    }
-
-    fn make(&self, path: &StorePath) {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
-    }
-
     fn note(&self, path: &StorePath) {
-        if self.is_made_here(path) {
+        if self.store.is_made(path) {
             return;
         }
         let printed: Arc<[u8]> = self.dir.print(path).into();
@@ -107,7 +97,6 @@ impl Store for RecordedStore {
     }
 
     fn add_text(&self, path: &StorePath, contents: Text, references: Arc<[StorePath]>, method: Method) -> Result<()> {
-        self.make(path);
         self.store.add_text(path, contents, references, method)
     }
 
@@ -116,12 +105,10 @@ impl Store for RecordedStore {
     }
 
     fn add_source(&self, path: &StorePath, source: &Source, host: &Arc<dyn Host>) -> Result<(), SourceError> {
-        self.make(path);
         self.store.add_source(path, source, host)
     }
 
     fn add_object(&self, info: &Arc<PathInfo>, root: &AbsPath, host: &Arc<dyn Host>) -> Result<()> {
-        self.make(&info.path);
         self.store.add_object(info, root, host)
     }
 
@@ -135,7 +122,6 @@ impl Store for RecordedStore {
     fn build(&self, wanted: &[Built]) -> Result<Vec<StorePath>> {
         let paths = self.store.build(wanted)?;
         for (built, path) in wanted.iter().zip(&paths) {
-            self.make(path);
             if !self.is_static(built, path) {
                 let (drv, digest) = (self.dir.print(&built.drv).into(), Observation::digest_bytes(Some(path.as_bytes())));
                 self.sink.observe(Observation::new(Question::Output(drv, built.output.clone()), digest, Durability::Low));

@@ -19,8 +19,9 @@ struct Known {
 
 pub(super) struct Observed {
     all: Vec<Known>,
-    /// The last one of each question, by the question.
-    by_question: HashTable<ObservationId>,
+    /// The last one of each question, by the question's hash, which is with it.
+    // PERF: the table grows without looking at questions.
+    by_question: HashTable<(u64, ObservationId)>,
     /// Of the code of a file, the bytes that it was read from.
     pub texts: FxHashMap<ObservationId, ObservationId>,
     /// Of members of groups, which places have the name.
@@ -51,7 +52,7 @@ impl Observed {
     /// The last answer to a question.
     fn last(&self, question: &Question) -> Option<ObservationId> {
         let hash = FxBuildHasher.hash_one(question);
-        self.by_question.find(hash, |&id| self.seen(id).question == *question).copied()
+        self.by_question.find(hash, |&(its, id)| its == hash && self.seen(id).question == *question).map(|&(_, id)| id)
     }
 
     /// What a number stands for.
@@ -73,12 +74,11 @@ impl Observed {
     pub fn add(&mut self, seen: &Seen, read: bool) -> ObservationId {
         let id = ObservationId(self.len());
         let hash = FxBuildHasher.hash_one(&seen.question);
-        let before = match self.by_question.find_mut(hash, |&id| self.all[id.0 as usize].seen.question == seen.question) {
-            Some(last) => Some(std::mem::replace(last, id)),
+        let is_it = |&(its, id): &(u64, ObservationId)| its == hash && self.all[id.0 as usize].seen.question == seen.question;
+        let before = match self.by_question.find_mut(hash, is_it) {
+            Some((_, last)) => Some(std::mem::replace(last, id)),
             None => {
-                let all = &self.all;
-                let hash_of = |&id: &ObservationId| all.get(id.0 as usize).map_or(hash, |known| FxBuildHasher.hash_one(&known.seen.question));
-                self.by_question.insert_unique(hash, id, hash_of);
+                self.by_question.insert_unique(hash, (hash, id), |&(its, _)| its);
                 None
             }
         };
