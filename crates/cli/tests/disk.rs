@@ -7,6 +7,8 @@
 
 #[path = "disk/edits.rs"]
 mod edits;
+#[path = "disk/killed.rs"]
+mod killed;
 #[path = "disk/names.rs"]
 mod names;
 #[path = "disk/program.rs"]
@@ -361,29 +363,6 @@ fn comments_and_blanks_touch_only_those_who_ask_where_things_stand() {
         let (output, hit) = ask_memory(&cache, &project);
         assert_eq!(shown(&output), shown(&ask(&cache, "off", &project)), "{expression}");
         assert!(!hit, "{expression} after the code changed");
-    }
-}
-
-#[test]
-fn killed_processes_leave_a_whole_cache() {
-    let scratch = tempfile::tempdir().expect("a scratch directory");
-    let cache = scratch.path().join("cache");
-    let mut random = Random::new(77);
-    for round in 0..number("FIRN_KILLS", 60) {
-        let expression = format!("builtins.foldl' (a: b: a + b) {} (builtins.genList (x: x) 2000)", round % 20);
-        let mut command = firn(&cache, "disk");
-        command.args(["instantiate", "--eval", "-E", &expression]).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("firn starts");
-        std::thread::sleep(Duration::from_micros(random.below(25_000) as u64));
-        // It may be done already.
-        let _ = child.kill();
-        child.wait().expect("firn ends");
-        if round % 10 == 9 {
-            let output = firn(&cache, "disk").args(["instantiate", "--eval", "-E", &expression]).output().expect("firn runs");
-            assert_eq!(shown(&output), format!("Some(0)\n{}\n", 1_999_000 + round % 20));
-            let verified = firn(&cache, "off").args(["cache", "verify"]).output().expect("firn runs");
-            assert!(verified.status.success() && verified.stderr.is_empty(), "{}", shown(&verified));
-        }
     }
 }
 
