@@ -367,6 +367,30 @@ fn comments_and_blanks_touch_only_those_who_ask_where_things_stand() {
 }
 
 #[test]
+fn names_of_a_large_set_have_the_order_that_they_have_without_memory() {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let dir = scratch.path();
+    // The name `later` is first met in what another binding stands for.
+    let fillers: String = (0..100).map(|index| format!("  a_binding_that_makes_the_set_large_enough_{index} = {index};\n")).collect();
+    let all = format!(
+        "self: with self; {{\n{fillers}  one = ({{ later ? 1 }}: later) {{ }};\n  two = builtins.trace \"two\" (x: 2);\n  \
+         later = builtins.trace \"later\" (x: 3);\n}}\n"
+    );
+    std::fs::write(dir.join("all.nix"), all).expect("written");
+    // Functions are never equal: what comes first ends the comparison.
+    let expression = "let all = _: let self = import ./all.nix self; in self; in all 1 == all 2";
+    let told = |memo: &str| {
+        let mut command = firn(&dir.join("cache"), memo);
+        command.args(["instantiate", "--eval", "--strict", "-E", expression]).current_dir(dir);
+        shown(&command.output().expect("firn runs"))
+    };
+    let evaluated = told("off");
+    assert!(evaluated.contains("trace: later") && !evaluated.contains("trace: two"), "{evaluated}");
+    assert_eq!(told("disk"), evaluated);
+    assert_eq!(told("disk"), evaluated);
+}
+
+#[test]
 fn eight_processes_share_one_cache() {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     let cache = scratch.path().join("cache");

@@ -32,6 +32,9 @@ pub struct Members {
     /// By name: the number of the last one.
     last: Vec<u32>,
     members: Vec<Member>,
+    /// What files bind whose names are not among these yet; nothing for those whose are. Names become symbols in the order in which files are
+    /// parsed, which shows in the order of sets: who looks a name up has a set of that file, so all its names are symbols by then.
+    files: FxHashMap<ObservationId, Option<Bound>>,
     /// Bindings, each with the number of its text.
     bindings: Vec<(u32, firn_syntax::Bound)>,
     /// The texts of bindings.
@@ -60,8 +63,14 @@ impl Members {
         }
     }
 
-    /// The code of a file binds these names.
-    pub fn add_bindings(&mut self, place: ObservationId, Bound { text, places }: Bound) {
+    /// The code of a file, which is not parsed yet, binds these names.
+    pub fn add_bindings(&mut self, place: ObservationId, bound: Bound) {
+        self.files.entry(place).or_insert(Some(bound));
+    }
+
+    /// Names are looked up in sets of this file.
+    fn open(&mut self, place: ObservationId) {
+        let Some(Bound { text, places }) = self.files.get_mut(&place).and_then(Option::take) else { return };
         let number = self.texts.len() as u32;
         self.members.reserve(places.len());
         for bound in places {
@@ -92,6 +101,7 @@ impl Members {
         }
         if self.groups.insert(group) {
             digests::encode_ahead(group);
+            sets.places_of(group).iter().for_each(|&place| self.open(place));
         }
         let id = self.observe_anew(group, name, sets);
         self.observed.insert((group, name), id);
