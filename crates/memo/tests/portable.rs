@@ -72,7 +72,10 @@ fn build(shape: &Shape, tree: &str) -> Value {
             items.iter().for_each(|(name, item)| set.push(Symbol::intern(name), Pos::NONE, build(item, tree)));
             set.finish()
         }
-        Shape::Ready(inner) => Thunk::ready(build(inner, tree)),
+        Shape::Ready(inner) => match build(inner, tree) {
+            value if value.is_whnf() => Thunk::ready(value),
+            cell => cell,
+        },
     }
 }
 

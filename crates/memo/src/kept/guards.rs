@@ -48,7 +48,7 @@ pub fn entries(guard: Guard, names: impl Iterator<Item = (Symbol, Option<FileTyp
 }
 
 /// Looked-up names that each thread remembers.
-const LOOKED_UP: usize = 1 << 14;
+const LOOKED_UP: usize = 1 << 12;
 
 /// A name that was looked up behind a guard in a round, and the number of its observation; 0 if none was.
 type LookedUp = [u32; 4];

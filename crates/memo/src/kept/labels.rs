@@ -164,17 +164,7 @@ pub fn begin_ground() -> bool {
 pub fn lay_ground() -> Label {
     let laid = LAID.take().unwrap_or_default();
     let ground = GROUND.get_or_init(|| {
-        let mut own = Vec::new();
-        let mut below = Vec::new();
-        for label in laid {
-            match kind(label) {
-                Kind::Observation(id) => own.push(id),
-                _ => below.push(set_of(label)),
-            }
-        }
-        below.sort_unstable();
-        below.dedup();
-        let whole = sets().join(&own, &below);
+        let whole = rows::set_of_all(laid.into_iter());
         let mut has = vec![false; sets().observed_so_far() as usize];
         sets().ids(whole).into_iter().for_each(|id| has[id.number() as usize] = true);
         rows::begin_piece();

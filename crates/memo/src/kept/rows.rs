@@ -255,53 +255,108 @@ pub(super) fn begin_piece() {
     with(|rows| (rows.next, rows.end) = (0, 0));
 }
 
+/// Rows that a walk has passed have its number, with this bit, for a set. Sets do not have it.
+const PASSED: u32 = NO_SET;
+
 /// The set that a label comes to.
 pub(super) fn set_of(label: Label) -> SetId {
-    match known_set(label) {
-        Ok(set) => set,
-        Err(at) => resolve(at),
-    }
-}
-
-/// The set of a label, if it is known without looking at other rows; otherwise where its row lies.
-fn known_set(label: Label) -> Result<SetId, u32> {
     match kind(label) {
-        Kind::Set(set) => Ok(set),
-        Kind::Observation(id) => Ok(sets().only(id)),
-        Kind::Row(at) => match row(at).0.load(Ordering::Relaxed) {
-            0 => Err(at),
-            set => Ok(SetId::of_number(set)),
-        },
+        Kind::Set(set) => set,
+        Kind::Observation(id) => sets().only(id),
+        Kind::Row(at) => known_set(at).unwrap_or_else(|| resolve(Walk::of_row(at))),
     }
 }
 
-/// The set of a row: those below it first, each once.
-fn resolve(at: u32) -> SetId {
-    let mut waiting = vec![at];
-    let (mut own, mut below) = (Vec::new(), Vec::new());
-    while let Some(&at) = waiting.last() {
-        let (known, _) = row(at);
-        if known.load(Ordering::Relaxed) != 0 {
-            waiting.pop();
-            continue;
+/// The set that these labels come to together.
+pub(super) fn set_of_all(labels: impl Iterator<Item = Label>) -> SetId {
+    let mut walk = Walk::new(0);
+    labels.for_each(|label| walk.take(label));
+    resolve(walk)
+}
+
+/// The set of a row, if it is known.
+fn known_set(at: u32) -> Option<SetId> {
+    let set = row(at).0.load(Ordering::Relaxed);
+    (set != 0 && set & PASSED == 0).then(|| SetId::of_number(set))
+}
+
+/// What a row, or several labels, rest on, as far as it has been found.
+// PERF: most rows are below one answer only, and nobody asks for their sets. A row that a second walk comes by is below more, and gets a set.
+struct Walk {
+    /// The row, unless it is none.
+    at: Option<u32>,
+    /// What rows have that it passes, and what those had that an earlier walk passed only to get to this row.
+    mark: u32,
+    earlier: u32,
+    todo: Vec<u32>,
+    own: Vec<ObservationId>,
+    below: Vec<SetId>,
+}
+
+impl Walk {
+    fn new(earlier: u32) -> Walk {
+        static WALKS: AtomicU32 = AtomicU32::new(0);
+        let mark = WALKS.fetch_add(1, Ordering::Relaxed) & (PASSED - 1) | PASSED;
+        Walk { at: None, mark, earlier, todo: Vec::new(), own: Vec::new(), below: Vec::new() }
+    }
+
+    fn of_row(at: u32) -> Walk {
+        let mut walk = Walk::new(row(at).0.load(Ordering::Relaxed));
+        walk.at = Some(at);
+        walk.pass(at);
+        walk
+    }
+
+    fn take(&mut self, label: Label) {
+        match kind(label) {
+            Kind::Set(set) => self.below.push(set),
+            Kind::Observation(id) => self.own.push(id),
+            Kind::Row(at) => self.todo.push(at),
         }
-        let before = waiting.len();
-        own.clear();
-        below.clear();
-        for label in labels(at) {
-            match kind(label) {
-                Kind::Observation(id) => own.push(id),
-                _ => match known_set(label) {
-                    Ok(set) => below.push(set),
-                    Err(at) => waiting.push(at),
-                },
+    }
+
+    fn pass(&mut self, at: u32) {
+        row(at).0.store(self.mark, Ordering::Relaxed);
+        labels(at).for_each(|label| self.take(label));
+    }
+
+    /// Goes on until everything is found, or a row is met that needs a set of its own.
+    fn go_on(&mut self) -> Option<u32> {
+        while let Some(at) = self.todo.pop() {
+            match row(at).0.load(Ordering::Relaxed) {
+                mark if mark == self.mark => {}
+                mark if mark == 0 || mark == self.earlier => self.pass(at),
+                mark if mark & PASSED != 0 => return Some(at),
+                set => self.below.push(SetId::of_number(set)),
             }
         }
-        if waiting.len() == before {
-            below.sort_unstable();
-            below.dedup();
-            known.store(sets().join(&own, &below).number(), Ordering::Relaxed);
+        None
+    }
+
+    fn end(mut self) -> SetId {
+        self.below.sort_unstable();
+        self.below.dedup();
+        let set = sets().join(&self.own, &self.below);
+        if let Some(at) = self.at {
+            row(at).0.store(set.number(), Ordering::Relaxed);
+        }
+        set
+    }
+}
+
+/// Ends a walk, and those of rows that it meets first.
+fn resolve(walk: Walk) -> SetId {
+    let mut walks = vec![walk];
+    let mut last = SetId::EMPTY;
+    while let Some(mut walk) = walks.pop() {
+        match walk.go_on() {
+            Some(at) => {
+                walk.todo.push(at);
+                walks.push(walk);
+                walks.push(Walk::of_row(at));
+            }
+            None => last = walk.end(),
         }
     }
-    SetId::of_number(row(at).0.load(Ordering::Relaxed))
+    last
 }

@@ -5,6 +5,7 @@
 
 use super::{ObservationId, SetId};
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 
 /// Branches of a node; words of a leaf.
 const WIDTH: usize = 16;
@@ -22,9 +23,11 @@ const MOST_SETS: u32 = 1 << 30;
 const LOW: u32 = LEAF * (WIDTH as u32).pow(USUAL as u32);
 /// So many numbers can be told apart.
 pub(super) const MOST: u32 = LOW * WIDTH as u32;
-/// Joins that are remembered at each level below that.
+/// Joins that are remembered at each level below that, at the most and at first.
 // PERF: four times as many are not met more often, and displace what evaluation works on.
 const JOINS: usize = 1 << 14;
+// PERF: places that are looked at before they are written cost two faults a page, of which the second stops the other processors.
+const FIRST_JOINS: usize = 1 << 9;
 
 /// The numbers of branches, 0 where there is nothing; or the bits of a leaf.
 pub(super) type Node = [u32; WIDTH];
@@ -35,6 +38,7 @@ struct Level {
     /// By hash, which is kept with them.
     // PERF: a table that grows need not look at the nodes again, nor one that is searched at nodes of other hashes.
     numbers: HashTable<(u32, u32)>,
+    /// As many as there are nodes, about.
     joins: Vec<[u32; 3]>,
 }
 
@@ -57,7 +61,7 @@ fn spread(hash: u32) -> u64 {
 
 impl Level {
     fn new() -> Level {
-        Level { nodes: vec![[0; WIDTH]], numbers: HashTable::new(), joins: vec![[0; 3]; JOINS] }
+        Level { nodes: vec![[0; WIDTH]], numbers: HashTable::new(), joins: vec![[0; 3]; FIRST_JOINS] }
     }
 
     fn intern(&mut self, node: Node) -> u32 {
@@ -74,17 +78,27 @@ impl Level {
     }
 
     fn joined(&self, a: u32, b: u32) -> Option<u32> {
-        let [known_a, known_b, both] = self.joins[slot(a, b)];
+        let [known_a, known_b, both] = self.joins[self.slot(a, b)];
         ((known_a, known_b) == (a, b)).then_some(both)
     }
 
     fn remember(&mut self, a: u32, b: u32, both: u32) {
-        self.joins[slot(a, b)] = [a, b, both];
+        if self.nodes.len() > self.joins.len() && self.joins.len() < JOINS {
+            let more = vec![[0; 3]; self.joins.len() * 4];
+            let joins = std::mem::replace(&mut self.joins, more);
+            joins.into_iter().filter(|join| *join != [0; 3]).for_each(|join| self.place(join));
+        }
+        self.place([a, b, both]);
     }
-}
 
-fn slot(a: u32, b: u32) -> usize {
-    (u64::from(a) << 32 | u64::from(b)).wrapping_mul(MIX) as usize >> 40 & (JOINS - 1)
+    fn place(&mut self, join: [u32; 3]) {
+        let at = self.slot(join[0], join[1]);
+        self.joins[at] = join;
+    }
+
+    fn slot(&self, a: u32, b: u32) -> usize {
+        (u64::from(a) << 32 | u64::from(b)).wrapping_mul(MIX) as usize >> 40 & (self.joins.len() - 1)
+    }
 }
 
 pub(super) struct Trees {
@@ -137,32 +151,52 @@ impl Trees {
     /// The set of these numbers and sets together.
     pub(super) fn join(&mut self, own: &[ObservationId], sets: &[SetId]) -> SetId {
         match (own, sets) {
-            ([], sets) => self.join_all(sets.to_vec()),
+            ([], [only]) => *only,
             // PERF: most rows have a number or two of their own.
-            ([_] | [_, _], [first, rest @ ..]) => {
+            ([] | [_] | [_, _], [first, rest @ ..]) => {
                 let set = own.iter().fold(*first, |set, &id| self.with(set, id));
-                self.join_all([&[set], rest].concat())
+                self.join_all(&mut [&[set], rest].concat())
             }
             (own, sets) => {
                 let own = self.of(own);
-                self.join_all([&[own], sets].concat())
+                self.join_all(&mut [&[own], sets].concat())
             }
         }
     }
 
-    // PERF: by pairs: joining one after the other would make as many large sets as there are members.
-    fn join_all(&mut self, mut all: Vec<SetId>) -> SetId {
-        let mut count = all.len();
-        while count > 1 {
-            for at in 0..count / 2 {
-                all[at] = self.union(all[2 * at], all[2 * at + 1]);
-            }
-            if count % 2 == 1 {
-                all[count / 2] = all[count - 1];
-            }
-            count = count.div_ceil(2);
+    fn join_all(&mut self, sets: &mut [SetId]) -> SetId {
+        if sets.iter().all(|set| set.0 & TALL == 0) {
+            let mut roots: Vec<u32> = sets.iter().map(|set| set.0).collect();
+            return SetId(self.join_at(USUAL, &mut roots));
         }
-        all.first().copied().unwrap_or_default()
+        let mut roots: Vec<u32> = sets.iter().map(|&set| self.tall(set)).collect();
+        SetId(self.join_at(LEVELS - 1, &mut roots) | TALL)
+    }
+
+    /// The union of any nodes.
+    // PERF: branch by branch: joining two at a time makes as many sets as there are members, which nobody asks for.
+    fn join_at(&mut self, level: usize, nodes: &mut [u32]) -> u32 {
+        nodes.sort_unstable();
+        let mut different: SmallVec<[u32; WIDTH]> = nodes.iter().copied().filter(|&node| node != 0).collect();
+        different.dedup();
+        match different[..] {
+            [] => return 0,
+            [only] => return only,
+            [one, other] => return self.union_at(level, one, other),
+            _ => {}
+        }
+        let mut all = [0; WIDTH];
+        match level.checked_sub(1) {
+            None => different.iter().for_each(|&node| all.iter_mut().zip(self.node(level, node)).for_each(|(all, word)| *all |= word)),
+            Some(below) => {
+                let branches: SmallVec<[Node; WIDTH]> = different.iter().map(|&node| self.node(level, node)).collect();
+                for (at, branch) in all.iter_mut().enumerate() {
+                    let mut nodes: SmallVec<[u32; WIDTH]> = branches.iter().map(|node| node[at]).collect();
+                    *branch = self.join_at(below, &mut nodes);
+                }
+            }
+        }
+        self.levels[level].intern(all)
     }
 
     pub(super) fn union(&mut self, a: SetId, b: SetId) -> SetId {
@@ -322,6 +356,10 @@ mod tests {
             prop_assert_eq!(trees.of(&ids(&all)), both);
             prop_assert_eq!(trees.union(b, a), both);
             prop_assert_eq!(trees.union(both, a), both);
+            let parts: Vec<SetId> = ids(&all).chunks(7).map(|part| trees.of(part)).chain([SetId::EMPTY, a]).collect();
+            prop_assert_eq!(trees.join(&[], &parts), both);
+            prop_assert_eq!(trees.join(&ids(&one)[..one.len().min(2)], &[b, a]), both);
+            prop_assert_eq!(trees.join(&ids(&one), &[b, SetId::EMPTY, b]), both);
             let grown = one.iter().fold(b, |set, &number| trees.with(set, ObservationId(number)));
             prop_assert_eq!(grown, both);
             for number in one.iter().chain(&other).copied().chain([0, LOW - 1, LOW, MOST - 1]) {
