@@ -11,7 +11,7 @@ use crate::{Machine, Stats};
 use firn_memo::kept::labels;
 use firn_memo::{Closed, ClosedTerms, Entry, Instances, Key, Memo, Mode, Pairs};
 use firn_source::{Pos, Symbol};
-use firn_value::{Body, Closure, Expr, Label, Lambda, Production, Result, Slot, Stamp, Thunk, Value, Work};
+use firn_value::{Closure, Expr, Label, Lambda, Production, Result, Slot, Stamp, Thunk, Value, Work};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
@@ -185,28 +185,28 @@ impl Machine {
 
     /// Runs code without captures: once, if what it gives is plain and it is quiet.
     #[inline(never)]
-    pub(crate) fn eval_closed(&self, body: &'static Body, _: Frame<'_>) -> Result<Value> {
+    pub(crate) fn eval_closed(&self, code: &'static Expr, frame: Frame<'_>) -> Result<Value> {
         // PERF: most programs keep no such value.
         if self.labelled.get() || !self.shared.memo.closed.is_empty() {
-            return self.run_known(body);
+            return self.run_known(code, frame);
         }
         let (before, noises) = (self.steps(), self.noises.get());
-        let value = self.run(body, &[])?;
+        let value = self.eval_node(code, frame)?;
         let steps = self.steps() - before;
         if ClosedTerms::is_worth(steps) {
-            self.keep_closed(body, value, steps, noises);
+            self.keep_closed(code, value, steps, noises);
         }
         Ok(value)
     }
 
     /// The same where values are kept, or may have labels.
     #[inline(never)]
-    fn run_known(&self, body: &'static Body) -> Result<Value> {
+    fn run_known(&self, code: &'static Expr, frame: Frame<'_>) -> Result<Value> {
         let memo = &self.shared.memo;
         if !memo.is_on() || memo.is_deep() {
-            return self.run(body, &[]);
+            return self.eval_node(code, frame);
         }
-        let known = if memo.closed.is_empty() { None } else { memo.closed.get(body) };
+        let known = if memo.closed.is_empty() { None } else { memo.closed.get(code) };
         if let Some((value, steps)) = known
             && memo.mode != Mode::Shadow
         {
@@ -215,11 +215,11 @@ impl Machine {
             return Ok(value);
         }
         let (before, noises) = (self.steps(), self.noises.get());
-        let (value, label) = if self.labelled.get() { self.run_apart(body) } else { (self.run(body, &[]), 0) };
+        let (value, label) = if self.labelled.get() { self.run_apart(code, frame) } else { (self.eval_node(code, frame), 0) };
         let value = value?;
         match known {
             Some((known, _)) => self.shadow(known, value, None),
-            None if label == 0 => self.keep_closed(body, value, self.steps() - before, noises),
+            None if label == 0 => self.keep_closed(code, value, self.steps() - before, noises),
             None => {}
         }
         Ok(value)
@@ -227,17 +227,17 @@ impl Machine {
 
     /// Keeps the value of a closed term if it was not cheap and as many productions have been noisy as before.
     #[inline(never)]
-    fn keep_closed(&self, body: &'static Body, value: Value, steps: u64, noises: u64) {
+    fn keep_closed(&self, code: &'static Expr, value: Value, steps: u64, noises: u64) {
         let memo = &self.shared.memo;
         if self.noises.get() == noises && memo.is_on() && !memo.is_deep() {
-            memo.closed.keep(body, value, steps);
+            memo.closed.keep(code, value, steps);
         }
     }
 
     /// Runs code in a production of its own: what the one around it has observed already, this may observe again.
-    fn run_apart(&self, body: &'static Body) -> (Result<Value>, Label) {
+    fn run_apart(&self, code: &'static Expr, frame: Frame<'_>) -> (Result<Value>, Label) {
         let outer = labels::begin();
-        let value = self.run(body, &[]);
+        let value = self.eval_node(code, frame);
         let production = Production::end(outer);
         let label = labels::handed_on(production, None);
         if production.is_noisy() {

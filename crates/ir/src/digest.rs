@@ -30,15 +30,13 @@ struct Writer<'a, V: 'static> {
 impl CodeDigests {
     /// The digest of a body's code.
     pub fn body<V: Copy>(&self, body: &'static Body<V>, constant: ConstantDigest<'_, V>) -> CodeDigest {
-        match body.expr {
-            Expr::Lazy(lazy) => return self.body(lazy.body(), constant),
-            Expr::Closed(inner) => return self.body(inner, constant),
-            _ => {}
+        if let Expr::Lazy(lazy) = body.expr {
+            return self.body(lazy.body(), constant);
         }
         self.remember(std::ptr::from_ref(body).addr(), || {
             let mut writer = Writer { hasher: blake3::Hasher::new(), digests: self, constant };
             writer.number(u64::from(body.locals));
-            writer.expr(&body.expr);
+            writer.expr(body.code());
             *writer.hasher.finalize().as_bytes()
         })
     }

@@ -105,8 +105,8 @@ pub enum Expr<V: 'static> {
     Deep(&'static Expr<V>),
     /// An expression that somebody wants to hear of.
     Watched(&'static Watched<V>),
-    /// The whole of a body only: code without captures in a frame of its own, whose value the machine may keep.
-    Closed(&'static Body<V>),
+    /// The whole of a body without captures only: code whose value the machine may keep.
+    Closed(&'static Expr<V>),
 }
 
 impl<V> Expr<V> {
@@ -209,7 +209,7 @@ impl<V> Body<V> {
     /// The code, made now if it was put off, for those who look at code without running it.
     pub fn code(&'static self) -> &'static Expr<V> {
         let body = if let Expr::Lazy(lazy) = self.expr { lazy.body() } else { self };
-        if let Expr::Closed(inner) = body.expr { &inner.expr } else { &body.expr }
+        if let Expr::Closed(inner) = body.expr { inner } else { &body.expr }
     }
 }
 

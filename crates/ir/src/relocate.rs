@@ -121,7 +121,7 @@ impl<L: Literals> Copying<'_, L> {
             }
             Expr::Suspend(Suspend { body }) => Expr::Suspend(keep(Suspend { body: self.body(body) })),
             Expr::Lazy(lazy) => Expr::Lazy(keep(lazy.at(self.place))),
-            Expr::Closed(body) => Expr::Closed(keep(self.body(body))),
+            Expr::Closed(inner) => Expr::Closed(keep(self.expr(inner))),
             Expr::CurPos(pos) => Expr::CurPos(self.pos(*pos)),
             Expr::Deep(inner) => Expr::Deep(keep(stacker::maybe_grow(128 << 10, 4 << 20, || self.expr(inner)))),
             Expr::Watched(Watched { inner, number }) => Expr::Watched(keep(Watched { inner: self.expr(inner), number: *number })),

@@ -115,11 +115,11 @@ impl Outside<'_> {
     }
 }
 
-/// The value of a cell that anyone may take.
+/// The value of a cell that has been evaluated, for a glance: what was observed to produce it is lost.
 #[inline]
 fn evaluated(cell: Value) -> Option<Value> {
     match cell.as_thunk() {
-        Some(thunk) => thunk.forced(),
+        Some(thunk) => thunk.forced().or_else(|| thunk.labelled().map(|(value, _)| value)),
         None => Some(cell),
     }
 }

@@ -11,15 +11,9 @@ use firn_source::Pos;
 #[inline(always)]
 pub(super) fn closed<V>(expr: Expr<V>, locals: u32, captures: &'static [Var], pos: Pos) -> Body<V> {
     if captures.is_empty() && crate::marks::are_calls_measured() && may_be_kept(&expr) {
-        return wrapped(Body { expr, locals, captures, pos, now: None });
+        return Body { expr: Expr::Closed(keep(expr)), locals, captures, pos, now: None };
     }
     Body { expr, locals, captures, pos, now: None }
-}
-
-#[cold]
-fn wrapped<V>(body: Body<V>) -> Body<V> {
-    let pos = body.pos;
-    Body { expr: Expr::Closed(keep(body)), locals: 0, captures: &[], pos, now: None }
 }
 
 /// Whether the value of the code may be worth keeping. Lists, sets and functions are made each time, as Nix makes them; and what is

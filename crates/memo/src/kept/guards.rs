@@ -70,7 +70,9 @@ fn look_up(guard: Guard, name: Symbol) -> (ObservationId, bool) {
         1.. if (for_guard, for_name) == (guard.0, name.id()) => (ObservationId::of_number(id), in_round == round),
         _ => (with(|members| members.observe(GroupId(guard.0), name, sets())), false),
     };
-    place.set([guard.0, name.id(), round, id.number()]);
+    if !again {
+        place.set([guard.0, name.id(), round, id.number()]);
+    }
     (id, again)
 }
 
